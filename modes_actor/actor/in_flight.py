@@ -1,0 +1,59 @@
+"""The requests whose handlers are waiting for something.
+
+Promises: an id is here once or not at all; there are never more than `limit`; each can be cancelled, by its client or
+by the end of the process, and the two can be told apart.
+"""
+
+import math
+
+import trio
+
+from modes_actor.wire.jsonrpc import RequestId
+
+
+class Entry:
+    """One request in flight. `scope` surrounds its handler."""
+
+    __slots__ = ("cancelled_by_client", "scope")
+
+    def __init__(self, deadline: float) -> None:
+        self.scope = trio.CancelScope(deadline=deadline)
+        self.cancelled_by_client = False
+
+
+class InFlight:
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._entries: dict[RequestId, Entry] = {}
+        self._deadline = math.inf
+        self._waiting_for_place = trio.lowlevel.ParkingLot()
+
+    def __contains__(self, request_id: RequestId) -> bool:
+        return request_id in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    async def admit(self, request_id: RequestId) -> Entry:
+        """Enter a request, once there is a place for it. Its id must not be here already."""
+        while len(self._entries) >= self._limit:
+            await self._waiting_for_place.park()
+        assert request_id not in self._entries
+        entry = self._entries[request_id] = Entry(self._deadline)
+        return entry
+
+    def leave(self, request_id: RequestId) -> None:
+        del self._entries[request_id]
+        self._waiting_for_place.unpark()
+
+    def cancel(self, request_id: RequestId) -> None:
+        """The client no longer wants it. Unknown ids are nobody's fault: the answer may be on its way."""
+        if entry := self._entries.get(request_id):
+            entry.cancelled_by_client = True
+            entry.scope.cancel()
+
+    def end_by(self, deadline: float) -> None:
+        """Whatever is in flight at that time, now or entered later, is cancelled then."""
+        self._deadline = deadline
+        for entry in self._entries.values():
+            entry.scope.deadline = deadline

@@ -1,0 +1,75 @@
+"""The queue between everything that has something to say and the writer.
+
+Promises: a frame is whole or not there at all; frames leave in the order they were posted; what waits is counted in
+encoded bytes, and whoever may wait is made to wait while that count is over the limit.
+"""
+
+import trio
+
+from modes_actor.wire import jsonrpc
+from modes_actor.wire.codec import encode_into
+
+
+class Outgoing:
+    """Frames are encoded when they are posted: only then is their size known, and only there can a bad one be blamed."""
+
+    def __init__(self, byte_limit: int) -> None:
+        self._limit = byte_limit
+        self._frames = bytearray()
+        self._being_written = 0
+        self._bell_send, self._bell = trio.open_memory_channel[None](1)
+        self._waiting_for_room = trio.lowlevel.ParkingLot()
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._frames) + self._being_written >= self._limit
+
+    def post(self, message: jsonrpc.Outgoing) -> None:
+        """Queue one frame; never waits. Raises what the encoder raises, and then nothing was queued."""
+        frames = self._frames
+        before = len(frames)
+        try:
+            encode_into(message, frames, before)
+        except BaseException:
+            del frames[before:]
+            raise
+        frames += b"\n"
+        if not before:
+            self._ring()
+
+    def post_encoded(self, frame: bytes) -> None:
+        """Queue a frame that is already JSON."""
+        empty = not self._frames
+        self._frames += frame
+        self._frames += b"\n"
+        if empty:
+            self._ring()
+
+    async def room(self) -> None:
+        """Return once less than the limit is queued."""
+        while self.is_full:
+            await self._waiting_for_room.park()
+
+    def close(self) -> None:
+        """No more frames will come. What is queued is still written."""
+        self._bell_send.close()
+
+    async def take(self) -> bytearray | None:
+        """For the writer: everything queued since it last asked, or None when there will be no more."""
+        self._being_written = 0
+        self._waiting_for_room.unpark_all()
+        while not self._frames:
+            try:
+                await self._bell.receive()
+            except trio.EndOfChannel:
+                if not self._frames:
+                    return None
+        taken, self._frames = self._frames, bytearray()
+        self._being_written = len(taken)
+        return taken
+
+    def _ring(self) -> None:
+        try:
+            self._bell_send.send_nowait(None)
+        except (trio.WouldBlock, trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # it rings already, or the writer has gone and nobody will ever read this

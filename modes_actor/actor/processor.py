@@ -1,0 +1,262 @@
+"""The middle task: takes batches of messages and events, serves them, and queues what there is to say.
+
+Promises: every request is answered exactly once, unless its client cancelled it; notifications and responses never are;
+a handler that never waits runs in order, one that waits runs beside the others and can be cancelled; this is the only
+place where an exception becomes an answer.
+"""
+
+import logging
+from collections.abc import Awaitable
+
+import msgspec
+import trio
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from modes_actor.actor.connection import Caller
+from modes_actor.actor.context import InputRequired, RequestContext, Shared
+from modes_actor.actor.in_flight import Entry, InFlight
+from modes_actor.actor.limits import Limits
+from modes_actor.actor.registry import Registry
+from modes_actor.actor.replies import ArrayReplies, DirectReplies, Replies
+from modes_actor.actor.subscriptions import Event
+from modes_actor.wire.base import Implementation, RequestMeta, Result
+from modes_actor.wire.codec import Message, decode_params, read_array
+from modes_actor.wire.errors import (
+    INTERNAL_ERROR,
+    ErrorCode,
+    InvalidRequest,
+    MethodNotFound,
+    RequestError,
+    Unavailable,
+    error_object,
+)
+from modes_actor.wire.jsonrpc import (
+    ErrorObject,
+    ErrorResponse,
+    Incoming,
+    IncomingArray,
+    Malformed,
+    RequestId,
+    Response,
+)
+from modes_actor.wire.notifications import CANCELLED, CancelledParams
+from modes_actor.wire.shape import shape_result
+from modes_actor.wire.versions import STATELESS_VERSIONS, Era, Version
+
+log = logging.getLogger(__name__)
+
+
+class _WithMeta(Struct, gc=False):
+    meta: RequestMeta | None = field(default=None, name="_meta")
+
+
+_decode_with_meta = msgspec.json.Decoder(_WithMeta).decode
+_decode_cancelled = msgspec.json.Decoder(CancelledParams).decode
+_NO_PARAMS = b"{}"
+
+
+class _Work(Struct):
+    """A handler's awaitable, to be run beside the others, and where its answer goes."""
+
+    method: str
+    context: RequestContext
+    awaitable: Awaitable[Result]
+    replies: Replies
+
+
+class Processor:
+    def __init__(self, registry: Registry, shared: Shared, server_info: Implementation, limits: Limits) -> None:
+        self._registry = registry
+        self._shared = shared
+        self._outgoing = shared.outgoing
+        self._connection = shared.connection
+        self._server_info = server_info
+        self._limits = limits
+        self._in_flight = InFlight(limits.in_flight)
+        self._direct = DirectReplies(shared.outgoing)
+
+    async def run(
+        self, batches: trio.MemoryReceiveChannel[list[Message]], events: trio.MemoryReceiveChannel[Event]
+    ) -> None:
+        """Serve until the batches end, then finish what is running and close the queue to the writer."""
+        async with trio.open_nursery() as relaying, batches, events:
+            relaying.start_soon(self._relay, events)
+            async with trio.open_nursery() as working:
+                async for batch in batches:
+                    for message in batch:
+                        if self._outgoing.is_full:
+                            await self._outgoing.room()
+                        if type(message) is Incoming:
+                            work = self._accept(message, self._direct)
+                            if work is not None:
+                                await self._start(work, working)
+                        elif type(message) is IncomingArray:
+                            await self._accept_array(message, working)
+                        elif type(message) is Malformed:
+                            self._refuse(message, self._direct)
+                self._shared.peer.close()
+                for listener, result in self._shared.subscriptions.end_all():
+                    self._answer(listener, result, STATELESS_VERSIONS[-1], self._direct)
+            relaying.cancel_scope.cancel()
+        self._outgoing.close()
+
+    def end_by(self, deadline: float) -> None:
+        """Work that is still running then is cancelled, and its request answered with an error."""
+        self._in_flight.end_by(deadline)
+
+    async def _relay(self, events: trio.MemoryReceiveChannel[Event]) -> None:
+        async for event in events:
+            for notification in self._shared.subscriptions.notifications(event):
+                await self._outgoing.room()
+                self._outgoing.post(notification)
+
+    # Messages.
+
+    def _accept(self, message: Incoming, replies: Replies) -> _Work | None:
+        """Serve a message, or return the work that it takes."""
+        method, request_id = message.method, message.id
+        if method is UNSET:
+            self._accept_response(message, replies)
+        elif request_id is UNSET:
+            self._accept_notification(method, message.params)
+        elif request_id is None:
+            self._refuse(Malformed(ErrorCode.INVALID_REQUEST, "Invalid request: `id` must not be null"), replies)
+        else:
+            return self._accept_request(request_id, method, message.params, replies)
+        return None
+
+    async def _accept_array(self, array: IncomingArray, working: trio.Nursery) -> None:
+        version = self._connection.version_in_force
+        items = read_array(array) if version is not None and version.arrays else []
+        if not 0 < len(items) <= self._limits.in_flight:
+            allowed = f"1 to {self._limits.in_flight} messages" if version is not None and version.arrays else "no arrays"
+            why = f"Invalid request: this version of the protocol takes {allowed} in a line"
+            self._refuse(Malformed(ErrorCode.INVALID_REQUEST, why), self._direct)
+            return
+        expected = sum(map(_expects_answer, items))
+        replies = ArrayReplies(self._outgoing, expected, byte_limit=self._limits.queued_bytes)
+        for item in items:
+            if isinstance(item, Malformed):
+                self._refuse(item, replies)
+            elif item.method == "initialize":
+                self._refuse(
+                    Malformed(ErrorCode.INVALID_REQUEST, "Invalid request: `initialize` inside an array", item.id), replies
+                )
+            elif (work := self._accept(item, replies)) is not None:
+                await self._start(work, working)
+
+    def _accept_response(self, message: Incoming, replies: Replies) -> None:
+        if message.result is not UNSET or message.error is not UNSET:
+            self._shared.peer.answer(message)
+            return
+        self._refuse(Malformed(ErrorCode.INVALID_REQUEST, "Invalid request: `method` is missing", message.id), replies)
+
+    def _accept_notification(self, method: str, params: Raw | UnsetType) -> None:
+        # Of the notifications that clients send, only this one asks for anything.
+        if method == CANCELLED and params is not UNSET:
+            try:
+                request_id = _decode_cancelled(params).request_id
+            except (ValueError, RecursionError):
+                log.debug("ignored a malformed %s", CANCELLED)
+                return
+            self._in_flight.cancel(request_id)
+            self._shared.subscriptions.cancel(request_id)
+
+    def _accept_request(
+        self, request_id: RequestId, method: str, params: Raw | UnsetType, replies: Replies
+    ) -> _Work | None:
+        caller = None
+        try:
+            if request_id in self._in_flight or request_id in self._shared.subscriptions:
+                raise InvalidRequest(f"Invalid request: id {request_id!r} is in use by a request not yet answered")
+            meta = None if params is UNSET else decode_params(_decode_with_meta, params).meta
+            caller = self._connection.caller(method, meta)
+            handler = self._registry.find(method) if caller.version.has(method) else None
+            if handler is None:
+                raise MethodNotFound(f"Method not found: {method}")
+            typed = decode_params(handler.decode, _NO_PARAMS if params is UNSET else params)
+            context = RequestContext(request_id, caller, self._shared)
+            if meta is not None:
+                context.progress_token = meta.progress_token
+            if handler.takes_input_responses:
+                context.input_responses = typed.input_responses or {}
+            outcome = handler.call(typed, context)
+        except Exception as error:
+            self._answer_error(request_id, method, error, caller, replies)
+            return None
+        if isinstance(outcome, Result):
+            self._answer(request_id, outcome, caller.version, replies)
+        elif outcome is not None:
+            return _Work(method, context, outcome, replies)
+        return None
+
+    # Work: handlers that wait.
+
+    async def _start(self, work: _Work, working: trio.Nursery) -> None:
+        entry = await self._in_flight.admit(work.context.request_id)
+        working.start_soon(self._run, work, entry)
+
+    async def _run(self, work: _Work, entry: Entry) -> None:
+        context = work.context
+        result: Result | None = None
+        failure: Exception = Unavailable("The server is shutting down: send the request to its successor")
+        with entry.scope:
+            try:
+                result = await work.awaitable
+            except Exception as error:
+                failure = _sole(error)
+                if isinstance(failure, InputRequired):
+                    result = failure.result
+            # A client that does not read keeps its finished requests in flight, and so their number bounded.
+            await self._outgoing.room()
+        context.finished = True
+        self._in_flight.leave(context.request_id)
+        if entry.cancelled_by_client:
+            work.replies.skip()
+        elif result is not None:
+            self._answer(context.request_id, result, context.version, work.replies)
+        else:
+            self._answer_error(context.request_id, work.method, failure, context.caller, work.replies)
+
+    # Answers.
+
+    def _answer(self, request_id: RequestId, result: Result, version: Version, replies: Replies) -> None:
+        try:
+            replies.post(Response(request_id, shape_result(result, version, self._server_info)))
+        except Exception:
+            log.exception("the result of request %r cannot be encoded", request_id)
+            replies.post(ErrorResponse(request_id, INTERNAL_ERROR))
+
+    def _answer_error(
+        self, request_id: RequestId, method: str, error: Exception, caller: Caller | None, replies: Replies
+    ) -> None:
+        if not isinstance(error, RequestError):
+            log.error("%s (request %r) failed", method, request_id, exc_info=error)
+        era = Era.HANDSHAKE if caller is None else caller.version.era
+        try:
+            replies.post(ErrorResponse(request_id, error_object(error, era)))
+        except Exception:
+            log.exception("the error of request %r cannot be encoded", request_id)
+            replies.post(ErrorResponse(request_id, INTERNAL_ERROR))
+
+    def _refuse(self, message: Malformed, replies: Replies) -> None:
+        request_id = message.id
+        if request_id is None or request_id is UNSET:
+            version = self._connection.version_in_force
+            request_id = None if version is None or version.null_ids else UNSET
+        replies.post(ErrorResponse(request_id, ErrorObject(message.code, message.message)))
+
+
+def _expects_answer(item: Incoming | Malformed) -> bool:
+    if isinstance(item, Malformed):
+        return True
+    if item.method is UNSET:
+        return item.result is UNSET and item.error is UNSET
+    return item.id is not UNSET
+
+
+def _sole(error: Exception) -> Exception:
+    """The one error in a group of one: a handler with a nursery of its own raises its errors in groups."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

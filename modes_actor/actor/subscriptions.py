@@ -1,0 +1,173 @@
+"""Who hears of a change: events in, notifications out.
+
+Promises: a handshake client hears of lists it was promised (`listChanged`) and of resources it subscribed to; a stateless
+client hears only on a stream it opened, only of the kinds it asked for, and of nothing before the acknowledgement.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from msgspec import UNSET, Struct
+
+from modes_actor.actor.connection import Connection
+from modes_actor.actor.outgoing import Outgoing
+from modes_actor.wire.base import SUBSCRIPTION_ID_KEY, NotificationMeta, NotificationParams, Result
+from modes_actor.wire.errors import Unavailable
+from modes_actor.wire.jsonrpc import Notification, RequestId
+from modes_actor.wire.lifecycle import ServerCapabilities
+from modes_actor.wire.notifications import (
+    LISTEN_ACKNOWLEDGED,
+    PROMPTS_CHANGED,
+    RESOURCE_UPDATED,
+    RESOURCES_CHANGED,
+    TOOLS_CHANGED,
+    ListenAcknowledgedParams,
+    ListenResult,
+    SubscriptionFilter,
+)
+from modes_actor.wire.resources import ResourceUpdatedParams
+
+
+URI_LIMIT: Final = 1024 * 1024
+"""Characters of subscribed URIs that are kept, all subscriptions together: a client chooses their number and length."""
+
+
+class ToolsChanged(Struct, frozen=True):
+    pass
+
+
+class PromptsChanged(Struct, frozen=True):
+    pass
+
+
+class ResourcesChanged(Struct, frozen=True):
+    pass
+
+
+class ResourceUpdated(Struct, frozen=True):
+    uri: str
+
+
+Event = ToolsChanged | PromptsChanged | ResourcesChanged | ResourceUpdated
+
+
+class Subscriptions:
+    def __init__(
+        self, connection: Connection, outgoing: Outgoing, capabilities: ServerCapabilities, *, listener_limit: int
+    ) -> None:
+        self._connection = connection
+        self._outgoing = outgoing
+        self._promised = _promised(capabilities)
+        self._listener_limit = listener_limit
+        self._listeners: dict[RequestId, SubscriptionFilter] = {}
+        self._subscribed: set[str] = set()
+        self._uri_bytes = 0
+
+    def __contains__(self, request_id: RequestId) -> bool:
+        return request_id in self._listeners
+
+    def subscribe(self, uri: str) -> None:
+        if uri not in self._subscribed:
+            self._keep([uri])
+            self._subscribed.add(uri)
+
+    def unsubscribe(self, uri: str) -> None:
+        if uri in self._subscribed:
+            self._subscribed.remove(uri)
+            self._drop([uri])
+
+    def forget_handshake(self) -> None:
+        """A new `initialize` starts with no subscriptions."""
+        self._drop(self._subscribed)
+        self._subscribed.clear()
+
+    def listen(self, request_id: RequestId, wanted: SubscriptionFilter) -> None:
+        """Open a stream and acknowledge it; its request is answered only when the server ends it."""
+        if len(self._listeners) >= self._listener_limit:
+            raise Unavailable(f"Too many subscriptions: {self._listener_limit} are open already")
+        promised = self._promised
+        granted = SubscriptionFilter(
+            tools_list_changed=(wanted.tools_list_changed and promised.tools_list_changed) or None,
+            prompts_list_changed=(wanted.prompts_list_changed and promised.prompts_list_changed) or None,
+            resources_list_changed=(wanted.resources_list_changed and promised.resources_list_changed) or None,
+            resource_subscriptions=wanted.resource_subscriptions if promised.resource_subscriptions is not None else None,
+        )
+        self._keep(granted.resource_subscriptions or ())
+        self._listeners[request_id] = granted
+        meta = NotificationMeta(request_id)
+        self._outgoing.post(Notification(LISTEN_ACKNOWLEDGED, ListenAcknowledgedParams(granted, meta=meta)))
+
+    def cancel(self, request_id: RequestId) -> None:
+        """The client ended its stream; there is nothing more to say on it."""
+        if granted := self._listeners.pop(request_id, None):
+            self._drop(granted.resource_subscriptions or ())
+
+    def end_all(self) -> list[tuple[RequestId, Result]]:
+        """The server is going: what to answer each open `subscriptions/listen` with."""
+        ended: list[tuple[RequestId, Result]] = [
+            (listener, ListenResult(meta={SUBSCRIPTION_ID_KEY: listener})) for listener in self._listeners
+        ]
+        for listener, _ in ended:
+            self.cancel(listener)
+        return ended
+
+    def notifications(self, event: Event) -> list[Notification]:
+        """The event, once for each that hears of it."""
+        heard = [
+            _notification(event, NotificationMeta(listener))
+            for listener, granted in self._listeners.items()
+            if _covers(granted, event)
+        ]
+        if self._connection.handshake is not None and self._handshake_client_hears(event):
+            heard.insert(0, _notification(event, None))
+        return heard
+
+    def _keep(self, uris: Collection[str]) -> None:
+        size = sum(map(len, uris))
+        if self._uri_bytes + size > URI_LIMIT:
+            raise Unavailable("Too many subscriptions: their URIs are too long to keep")
+        self._uri_bytes += size
+
+    def _drop(self, uris: Collection[str]) -> None:
+        self._uri_bytes -= sum(map(len, uris))
+
+    def _handshake_client_hears(self, event: Event) -> bool:
+        if isinstance(event, ResourceUpdated):
+            return event.uri in self._subscribed
+        return _covers(self._promised, event)
+
+
+def _promised(capabilities: ServerCapabilities) -> SubscriptionFilter:
+    """The most that anyone can be granted, by what the server declares."""
+    resources = capabilities.resources
+    return SubscriptionFilter(
+        tools_list_changed=capabilities.tools is not None and capabilities.tools.list_changed,
+        prompts_list_changed=capabilities.prompts is not None and capabilities.prompts.list_changed,
+        resources_list_changed=resources is not None and resources.list_changed,
+        resource_subscriptions=[] if resources is not None and resources.subscribe else None,
+    )
+
+
+def _covers(granted: SubscriptionFilter, event: Event) -> bool:
+    match event:
+        case ToolsChanged():
+            return bool(granted.tools_list_changed)
+        case PromptsChanged():
+            return bool(granted.prompts_list_changed)
+        case ResourcesChanged():
+            return bool(granted.resources_list_changed)
+        case ResourceUpdated(uri=uri):
+            return uri in (granted.resource_subscriptions or ())
+
+
+def _notification(event: Event, meta: NotificationMeta | None) -> Notification:
+    match event:
+        case ToolsChanged():
+            method = TOOLS_CHANGED
+        case PromptsChanged():
+            method = PROMPTS_CHANGED
+        case ResourcesChanged():
+            method = RESOURCES_CHANGED
+        case ResourceUpdated(uri=uri):
+            return Notification(RESOURCE_UPDATED, ResourceUpdatedParams(uri, meta=meta))
+    return Notification(method, UNSET if meta is None else NotificationParams(meta=meta))

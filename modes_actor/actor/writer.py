@@ -1,0 +1,60 @@
+"""The last task, and the only code that touches the output.
+
+Promises: frames are written whole and in order; cancelling the task does not tear one; while serving, a client may take
+as long as it likes to read; during shutdown, one that reads nothing for `patience` seconds is given up.
+"""
+
+import logging
+import math
+
+import trio
+
+from modes_actor.actor.outgoing import Outgoing
+
+PIECE_SIZE = 64 * 1024
+
+log = logging.getLogger(__name__)
+
+
+class ClientGone(Exception):
+    """The client closed its end, or stopped reading while we were leaving."""
+
+
+class Writer:
+    def __init__(self, stream: trio.abc.SendStream, outgoing: Outgoing) -> None:
+        self._stream = stream
+        self._outgoing = outgoing
+        self._patience = math.inf
+        self._write_scope: trio.CancelScope | None = None
+
+    def hurry(self, patience: float) -> None:
+        """From now on, give the client up when it takes nothing for that many seconds."""
+        self._patience = patience
+        if self._write_scope is not None:
+            self._write_scope.deadline = trio.current_time() + patience
+
+    async def run(self) -> None:
+        """Write until the queue is closed and empty. Raises `ClientGone` when nobody reads any more."""
+        while (frames := await self._outgoing.take()) is not None:
+            if len(frames) <= PIECE_SIZE:
+                await self._write(frames)
+                continue
+            with memoryview(frames) as view:
+                for start in range(0, len(view), PIECE_SIZE):
+                    await self._write(view[start : start + PIECE_SIZE])
+
+    async def _write(self, piece: bytearray | memoryview) -> None:
+        # Shielded: after a torn frame nothing that follows could be read, so a write ends by succeeding or with the
+        # stream.
+        with trio.CancelScope(shield=True) as scope:
+            if self._patience != math.inf:
+                scope.deadline = trio.current_time() + self._patience
+            self._write_scope = scope
+            try:
+                await self._stream.send_all(piece)
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                raise ClientGone("the client closed its end of the output") from error
+            finally:
+                self._write_scope = None
+        if scope.cancelled_caught:
+            raise ClientGone("the client stopped reading")

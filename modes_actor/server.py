@@ -1,0 +1,85 @@
+"""The whole server on one page: three tasks, the channels between them, and the order in which they end.
+
+    stdin ─► reader ─►[batches]─► processor ─►[outgoing]─► writer ─► stdout
+                                     ▲
+                                  [events]
+
+The reader's end of its channel closes first (end of input, or `stop`); the processor then finishes what is running and
+closes the queue; the writer empties it and is the last to go.
+"""
+
+import logging
+from typing import Final
+
+import trio
+
+from modes_actor.actor.connection import Connection
+from modes_actor.actor.context import Shared
+from modes_actor.actor.limits import Limits
+from modes_actor.actor.outgoing import Outgoing
+from modes_actor.actor.peer import Peer
+from modes_actor.actor.processor import Processor
+from modes_actor.actor.reader import read_messages
+from modes_actor.actor.registry import Registry
+from modes_actor.actor.subscriptions import Event, Subscriptions
+from modes_actor.actor.writer import ClientGone, Writer
+from modes_actor.surface import register
+from modes_actor.surface.capabilities import capabilities
+from modes_actor.surface.offer import Offer
+from modes_actor.wire.codec import Message
+
+log = logging.getLogger(__name__)
+
+QUEUED_EVENTS: Final = 256
+
+
+class Server:
+    """One client's server. Serves over any pair of Trio streams; stdio is one way to get them."""
+
+    def __init__(self, offer: Offer, limits: Limits | None = None) -> None:
+        self._limits = limits = limits or Limits()
+        self._outgoing = outgoing = Outgoing(limits.queued_bytes)
+        connection = Connection()
+        shared = Shared(
+            connection,
+            outgoing,
+            Peer(outgoing, limit=limits.client_requests),
+            Subscriptions(connection, outgoing, capabilities(offer), listener_limit=limits.listeners),
+        )
+        registry = Registry()
+        register(registry, offer)
+        self._processor = Processor(registry, shared, offer.info, limits)
+        self._reading = trio.CancelScope()
+        self.events, self._events = trio.open_memory_channel[Event](QUEUED_EVENTS)
+        """Send changes here, and whoever listens is notified."""
+
+    async def serve(self, receive: trio.abc.ReceiveStream, send: trio.abc.SendStream) -> None:
+        """Serve until the client closes its end or `stop` is called; answer all that was received. Closes both streams.
+
+        Returns normally whenever the client is the one who ended it, however rudely.
+        """
+        limits = self._limits
+        batches, batches_received = trio.open_memory_channel[list[Message]](limits.queued_batches)
+        writer = Writer(send, self._outgoing)
+
+        async def read() -> None:
+            with self._reading:
+                await read_messages(receive, batches, line_limit=limits.line_bytes)
+            writer.hurry(limits.drain_seconds)
+            self._processor.end_by(trio.current_time() + limits.drain_seconds)
+
+        async def write() -> None:
+            try:
+                await writer.run()
+            except ClientGone as gone:
+                log.info("%s", gone)
+                nursery.cancel_scope.cancel()  # nobody is left to finish anything for
+
+        async with receive, send, trio.open_nursery() as nursery:
+            nursery.start_soon(write)
+            nursery.start_soon(self._processor.run, batches_received, self._events)
+            nursery.start_soon(read)
+
+    def stop(self) -> None:
+        """Stop reading. What was received is answered, then `serve` returns."""
+        self._reading.cancel()

@@ -1,0 +1,39 @@
+"""`prompts/list` and `prompts/get`."""
+
+from modes_actor.actor.context import RequestContext
+from modes_actor.actor.registry import Registry
+from modes_actor.surface.offer import Offer, Soon
+from modes_actor.surface.pagination import page
+from modes_actor.wire.base import PaginatedParams
+from modes_actor.wire.errors import InvalidParams, ParamsProblem
+from modes_actor.wire.prompts import GetPromptParams, GetPromptResult, ListPromptsResult
+
+
+def register(registry: Registry, offer: Offer) -> None:
+    source = offer.prompts
+
+    def list_prompts(params: PaginatedParams, context: RequestContext) -> ListPromptsResult:
+        listed, next_cursor = page(source.prompts() if source else (), params.cursor, of="prompts")
+        return ListPromptsResult(listed, next_cursor=next_cursor)
+
+    def get(params: GetPromptParams, context: RequestContext) -> Soon[GetPromptResult]:
+        prompts = {prompt.name: prompt for prompt in source.prompts()} if source else {}
+        prompt = prompts.get(params.name)
+        if source is None or prompt is None:
+            available = ", ".join(prompts) or "none"
+            raise InvalidParams(
+                f"Unknown prompt: {params.name}. Available: {available}",
+                data=ParamsProblem("name", "unknown prompt", expected=available, got=params.name),
+            )
+        arguments = params.arguments or {}
+        for argument in prompt.arguments or ():
+            if argument.required and argument.name not in arguments:
+                field = f"arguments.{argument.name}"
+                raise InvalidParams(
+                    f"Invalid params: `{field}` is missing: {argument.description or argument.name}",
+                    data=ParamsProblem(field, "missing", expected="str"),
+                )
+        return source.get(prompt, arguments, context)
+
+    registry.add("prompts/list", PaginatedParams, list_prompts)
+    registry.add("prompts/get", GetPromptParams, get)

@@ -1,0 +1,128 @@
+"""Bytes to messages and back.
+
+Promises: no bytes make it raise; every line gives exactly one message, or none if it is blank; what a line gives does
+not depend on the lines around it.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from modes_actor.wire.errors import ErrorCode, ParseError, invalid_params
+from modes_actor.wire.jsonrpc import Incoming, IncomingArray, Malformed, RequestId
+
+T = TypeVar("T")
+
+Message = Incoming | IncomingArray | Malformed
+
+_WHITESPACE = b" \t\r\n"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_decode_incoming = msgspec.json.Decoder(Incoming).decode
+_decode_array = msgspec.json.Decoder(list[Raw]).decode
+_check_json = msgspec.json.Decoder(Raw).decode
+_encoder = msgspec.json.Encoder()
+
+encode_into = _encoder.encode_into
+encode = _encoder.encode
+
+
+class _AnyObject(Struct):
+    """The members of a broken request that are worth reading, whatever they are."""
+
+    id: Raw | UnsetType = UNSET
+    method: Raw | UnsetType = UNSET
+    jsonrpc: Any = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+_decode_any_object = msgspec.json.Decoder(_AnyObject).decode
+_decode_id = msgspec.json.Decoder(RequestId).decode
+
+
+def decode_lines(block: bytes | bytearray) -> list[Message]:
+    """The messages of a block of whole lines, in order."""
+    lines = block.split(b"\n")
+    try:
+        # Nearly always every line is a well-formed message; then one comprehension is all there is to do.
+        return [_decode_incoming(line) for line in lines if line]
+    except (ValueError, RecursionError):
+        return [message for line in lines if (message := decode_line(line)) is not None]
+
+
+def decode_line(line: bytes | bytearray) -> Message | None:
+    """The message of one line, or None for a blank one."""
+    line = line.strip(_WHITESPACE)
+    if line.startswith(_BYTE_ORDER_MARK):
+        line = line.removeprefix(_BYTE_ORDER_MARK).strip(_WHITESPACE)
+    if not line:
+        return None
+    if line.startswith(b"["):
+        return _note_array(line)
+    return _read_message(line)
+
+
+def decode_params(decode: Callable[[Raw | bytes], T], raw: Raw | bytes, *, root: str = "params") -> T:
+    """Decode what was left raw, or raise the error that tells the client what is wrong with it."""
+    try:
+        return decode(raw)
+    except msgspec.ValidationError as error:
+        raise invalid_params(error, root=root) from error
+    except (ValueError, RecursionError) as error:
+        # Only what the envelope's decoder skips over can still be broken: text that is no UTF-8, absurd numbers.
+        raise ParseError(f"Parse error: in `{root}`: {error}") from error
+
+
+def read_array(array: IncomingArray) -> list[Incoming | Malformed]:
+    """The messages inside an array, each judged by itself."""
+    return [_read_message(item) for item in _decode_array(array.line)]
+
+
+def _read_message(line: bytes | bytearray | Raw) -> Incoming | Malformed:
+    try:
+        return _decode_incoming(line)
+    except msgspec.ValidationError:
+        return _explain(line)
+    except (ValueError, RecursionError) as error:
+        return _not_json(error)
+
+
+def _note_array(line: bytes | bytearray) -> IncomingArray | Malformed:
+    try:
+        _check_json(line)
+    except (ValueError, RecursionError) as error:
+        return _not_json(error)
+    return IncomingArray(line)
+
+
+def _not_json(error: ValueError | RecursionError) -> Malformed:
+    why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return Malformed(ErrorCode.PARSE_ERROR, f"Parse error: {why}")
+
+
+def _explain(line: bytes | bytearray | Raw) -> Malformed:
+    """Why a line that is JSON is no JSON-RPC message, with its id if that can be read."""
+
+    def invalid(why: str, request_id: RequestId | UnsetType = UNSET) -> Malformed:
+        return Malformed(ErrorCode.INVALID_REQUEST, f"Invalid request: {why}", request_id)
+
+    try:
+        found = _decode_any_object(line)
+    except msgspec.ValidationError:
+        return invalid("a message is a JSON object")
+    except (ValueError, RecursionError) as error:
+        return _not_json(error)
+    request_id: RequestId | UnsetType = UNSET
+    # A broken response is answered without its id: that id is ours, and the client may have a request of the same one.
+    is_response = found.method is UNSET and (found.result is not UNSET or found.error is not UNSET)
+    if found.id is not UNSET and not is_response:
+        try:
+            request_id = _decode_id(found.id)
+        except ValueError:
+            return invalid("`id` must be a string or an integer")
+    if found.jsonrpc != "2.0":
+        return invalid('`jsonrpc` must be "2.0"', request_id)
+    return invalid("`method` must be a string", request_id)

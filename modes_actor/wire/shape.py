@@ -1,0 +1,60 @@
+"""One typed result, shaped for the version in force. Handlers never ask which version they serve; this module knows.
+
+- Stateless era: every result says its `resultType` and who the server is; cacheable ones say for how long.
+- Handshake era: none of that; content that an older version does not know becomes text that it does.
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+from modes_actor.wire.base import SERVER_INFO_KEY, CacheableResult, Implementation, Result
+from modes_actor.wire.versions import V2025_03_26, V2025_06_18, Era, Version
+
+R = TypeVar("R", bound=Result)
+
+
+def shape_result(result: Result, version: Version, server_info: Implementation) -> Result:
+    """The result as that version wants to see it. The one given is never changed: handlers may share it."""
+    if version.era is Era.STATELESS:
+        return _stateless(result, server_info)
+    if not version.since(V2025_06_18):
+        result = _older_content(result, version)
+    if isinstance(result, CacheableResult) and result.ttl_ms is not None:
+        result = msgspec.structs.replace(result, ttl_ms=None, cache_scope=None)
+    return result
+
+
+def _stateless(result: Result, server_info: Implementation) -> Result:
+    meta = {**(result.meta or {}), SERVER_INFO_KEY: server_info}
+    result_type = result.result_type or "complete"
+    if isinstance(result, CacheableResult):
+        return msgspec.structs.replace(
+            result,
+            meta=meta,
+            result_type=result_type,
+            ttl_ms=result.fresh_for_ms if result.ttl_ms is None else result.ttl_ms,
+            cache_scope=result.cache_scope or "private",
+        )
+    return msgspec.structs.replace(result, meta=meta, result_type=result_type)
+
+
+def _older_content(result: Result, version: Version) -> Result:
+    # Imported here: only a result with content needs these types, and start-up does not.
+    from modes_actor.wire.content import AudioContent, ContentBlock, ResourceLink, TextContent
+    from modes_actor.wire.prompts import GetPromptResult, PromptMessage
+    from modes_actor.wire.tools import CallToolResult
+
+    def older(block: ContentBlock) -> ContentBlock:
+        if isinstance(block, ResourceLink):
+            return TextContent(f"{block.title or block.name}: {block.uri}", block.annotations)
+        if isinstance(block, AudioContent) and not version.since(V2025_03_26):
+            return TextContent(f"(audio, {block.mime_type}, which this version of the protocol cannot carry)")
+        return block
+
+    if isinstance(result, CallToolResult):
+        return msgspec.structs.replace(result, content=[older(block) for block in result.content])
+    if isinstance(result, GetPromptResult):
+        messages = [PromptMessage(message.role, older(message.content)) for message in result.messages]
+        return msgspec.structs.replace(result, messages=messages)
+    return result
