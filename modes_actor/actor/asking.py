@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import Raw, Struct
 
 from modes_actor.actor.context import InputRequired
 from modes_actor.wire.client_features import ClientRequest, InputRequest, InputRequiredResult
@@ -25,10 +25,10 @@ class ClientRefused(InternalError):
 
 
 async def ask_client(
-    context: RequestContext, name: str, request: ClientRequest, answer: type[A], *, timeout: float
+    context: RequestContext, name: str, request: ClientRequest, answer: type[A], *, within: float
 ) -> A:
     required = request.needs()
-    if not context.version.has(request.method) or not _declared(required, context.client_capabilities):
+    if request.method not in context.version.methods or not _declared(required, context.client_capabilities):
         raise MissingCapability(request.method, required)
     if context.era is Era.STATELESS:
         if context.input_responses is None:
@@ -38,10 +38,10 @@ async def ask_client(
             asked = {name: InputRequest(request.method, request.params)}
             raise InputRequired(InputRequiredResult(result_type="input_required", input_requests=asked))
         return _decode(raw, answer, request)
-    said = await context.shared.peer.request(request.method, request.params, timeout=timeout)
-    if said.error is not UNSET:
-        raise ClientRefused(f"The client refused {request.method}: {_reason(said.error)}")
-    return _decode(said.result, answer, request)
+    answered = await context.shared.peer.request(request.method, request.params, within=within)
+    if answered.is_error:
+        raise ClientRefused(f"The client refused {request.method}: {_reason(answered.said)}")
+    return _decode(answered.said, answer, request)
 
 
 def _decode(raw: Raw, answer: type[A], request: ClientRequest) -> A:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", bound=Struct)
 
-DEFAULT_ASK_TIMEOUT = 60.0
+PATIENCE_WITH_CLIENTS = 60.0
+"""Seconds a client gets for an answer, which may have to come from a person."""
 
 
 class Shared(Struct, frozen=True):
@@ -41,27 +42,18 @@ class InputRequired(Exception):
         self.result = result
 
 
-class RequestContext:
+class RequestContext(Struct):
     """One request, as its handler sees it. Once it is answered or cancelled, nothing more is sent in its name."""
 
-    __slots__ = ("_progress", "caller", "finished", "input_responses", "progress_token", "request_id", "shared")
-
-    def __init__(
-        self,
-        request_id: RequestId,
-        caller: Caller,
-        shared: Shared,
-        progress_token: ProgressToken | None = None,
-        input_responses: dict[str, Raw] | None = None,
-    ) -> None:
-        self.request_id = request_id
-        self.caller = caller
-        self.shared = shared
-        self.progress_token = progress_token
-        self.input_responses = input_responses
-        """The client's answers so far (stateless era); None where the method cannot be asked again."""
-        self.finished = False
-        self._progress = -math.inf
+    request_id: RequestId
+    caller: Caller
+    shared: Shared
+    progress_token: ProgressToken | None = None
+    input_responses: dict[str, Raw] | None = None
+    """The client's answers so far (stateless era); None where the method cannot be asked again."""
+    reported: float = -math.inf
+    """The progress last reported."""
+    finished: bool = False
 
     @property
     def version(self) -> Version:
@@ -81,9 +73,9 @@ class RequestContext:
 
     async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Tell the client how far the work is, if it asked to be told. Progress that does not grow is not reported."""
-        if self.progress_token is None or progress <= self._progress:
+        if self.progress_token is None or progress <= self.reported:
             return
-        self._progress = progress
+        self.reported = progress
         await self._notify(PROGRESS, ProgressParams(self.progress_token, progress, total, message))
 
     async def log(self, level: LogLevel, data: Any, *, logger: str | None = None) -> None:
@@ -94,7 +86,7 @@ class RequestContext:
         await self._notify(MESSAGE, LogMessageParams(level, data, logger))
 
     async def ask(
-        self, name: str, request: ClientRequest, answer: type[A], *, timeout: float = DEFAULT_ASK_TIMEOUT
+        self, name: str, request: ClientRequest, answer: type[A], *, within: float = PATIENCE_WITH_CLIENTS
     ) -> A:
         """Ask the client for roots, a sampling or a person's answer, and wait for it.
 
@@ -103,7 +95,7 @@ class RequestContext:
         """
         from modes_actor.actor.asking import ask_client  # few handlers ask; those that serve do not pay for it
 
-        return await ask_client(self, name, request, answer, timeout=timeout)
+        return await ask_client(self, name, request, answer, within=within)
 
     async def _notify(self, method: str, params: Struct) -> None:
         await self.shared.outgoing.room()

@@ -172,9 +172,7 @@ class ThreadReceiveStream(_ThreadDescriptor, trio.abc.ReceiveStream):
         with self._reading:
             self._check_open()
             try:
-                return await trio.to_thread.run_sync(
-                    os.read, self._fd, _read_size(max_bytes), abandon_on_cancel=True
-                )
+                return await trio.to_thread.run_sync(os.read, self._fd, _read_size(max_bytes), abandon_on_cancel=True)
             except OSError as error:
                 raise trio.BrokenResourceError("the other end broke off") from error
 

@@ -1,11 +1,12 @@
 """Bytes to blocks of whole lines.
 
-Promises: what comes out does not depend on how the bytes were cut; at most `limit` bytes of an unfinished line are kept;
-a line longer than that is dropped as it arrives and reported once.
+Promises: what comes out does not depend on how the bytes were cut; at most `limit` bytes of an unfinished line are
+kept; a line longer than that is dropped as it arrives and reported once.
 """
 
 from enum import Enum
 from typing import Final, Literal
+
 
 class TooLong(Enum):
     """Stands for a line that was over the limit."""
@@ -59,5 +60,4 @@ class Framer:
         if len(block) <= self._limit:  # then no line in it is longer
             pieces.append(block)
             return
-        for line in block.split(b"\n")[:-1]:
-            pieces.append(TOO_LONG if len(line) > self._limit else line)
+        pieces.extend(TOO_LONG if len(line) > self._limit else line for line in block.split(b"\n")[:-1])

@@ -24,36 +24,30 @@ class Entry:
 class InFlight:
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._entries: dict[RequestId, Entry] = {}
+        self.entries: dict[RequestId, Entry] = {}
         self._deadline = math.inf
         self._waiting_for_place = trio.lowlevel.ParkingLot()
 
-    def __contains__(self, request_id: RequestId) -> bool:
-        return request_id in self._entries
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
     async def admit(self, request_id: RequestId) -> Entry:
         """Enter a request, once there is a place for it. Its id must not be here already."""
-        while len(self._entries) >= self._limit:
+        while len(self.entries) >= self._limit:
             await self._waiting_for_place.park()
-        assert request_id not in self._entries
-        entry = self._entries[request_id] = Entry(self._deadline)
+        assert request_id not in self.entries
+        entry = self.entries[request_id] = Entry(self._deadline)
         return entry
 
     def leave(self, request_id: RequestId) -> None:
-        del self._entries[request_id]
+        del self.entries[request_id]
         self._waiting_for_place.unpark()
 
     def cancel(self, request_id: RequestId) -> None:
         """The client no longer wants it. Unknown ids are nobody's fault: the answer may be on its way."""
-        if entry := self._entries.get(request_id):
+        if entry := self.entries.get(request_id):
             entry.cancelled_by_client = True
             entry.scope.cancel()
 
     def end_by(self, deadline: float) -> None:
         """Whatever is in flight at that time, now or entered later, is cancelled then."""
         self._deadline = deadline
-        for entry in self._entries.values():
+        for entry in self.entries.values():
             entry.scope.deadline = deadline

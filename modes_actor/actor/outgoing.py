@@ -11,7 +11,7 @@ from modes_actor.wire.codec import encode_into
 
 
 class Outgoing:
-    """Frames are encoded when they are posted: only then is their size known, and only there can a bad one be blamed."""
+    """Frames are encoded as they are posted: only then is their size known, only there can a bad one be blamed."""
 
     def __init__(self, byte_limit: int) -> None:
         self._limit = byte_limit
@@ -19,10 +19,7 @@ class Outgoing:
         self._being_written = 0
         self._bell_send, self._bell = trio.open_memory_channel[None](1)
         self._waiting_for_room = trio.lowlevel.ParkingLot()
-
-    @property
-    def is_full(self) -> bool:
-        return len(self._frames) + self._being_written >= self._limit
+        self.is_full = False
 
     def post(self, message: jsonrpc.Outgoing) -> None:
         """Queue one frame; never waits. Raises what the encoder raises, and then nothing was queued."""
@@ -34,16 +31,14 @@ class Outgoing:
             del frames[before:]
             raise
         frames += b"\n"
-        if not before:
-            self._ring()
+        self._posted(before)
 
     def post_encoded(self, frame: bytes) -> None:
         """Queue a frame that is already JSON."""
-        empty = not self._frames
+        before = len(self._frames)
         self._frames += frame
         self._frames += b"\n"
-        if empty:
-            self._ring()
+        self._posted(before)
 
     async def room(self) -> None:
         """Return once less than the limit is queued."""
@@ -57,7 +52,9 @@ class Outgoing:
     async def take(self) -> bytearray | None:
         """For the writer: everything queued since it last asked, or None when there will be no more."""
         self._being_written = 0
-        self._waiting_for_room.unpark_all()
+        self.is_full = len(self._frames) >= self._limit
+        if not self.is_full:
+            self._waiting_for_room.unpark_all()
         while not self._frames:
             try:
                 await self._bell.receive()
@@ -68,7 +65,11 @@ class Outgoing:
         self._being_written = len(taken)
         return taken
 
-    def _ring(self) -> None:
+    def _posted(self, before: int) -> None:
+        if len(self._frames) + self._being_written >= self._limit:
+            self.is_full = True
+        if before:
+            return
         try:
             self._bell_send.send_nowait(None)
         except (trio.WouldBlock, trio.BrokenResourceError, trio.ClosedResourceError):

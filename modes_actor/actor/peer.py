@@ -8,7 +8,7 @@ import itertools
 import logging
 
 import trio
-from msgspec import Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct
 
 from modes_actor.actor.outgoing import Outgoing
 from modes_actor.wire.errors import Unavailable
@@ -19,10 +19,10 @@ log = logging.getLogger(__name__)
 
 
 class ClientAnswer(Struct, gc=False):
-    """What the client said, still raw: a result or an error."""
+    """What the client said, still raw: a result, or an error."""
 
-    result: Raw | UnsetType
-    error: Raw | UnsetType
+    said: Raw
+    is_error: bool
 
 
 class _Waiting:
@@ -41,7 +41,7 @@ class Peer:
         self._waiting: dict[RequestId, _Waiting] = {}
         self._closed = False
 
-    async def request(self, method: str, params: object, *, timeout: float) -> ClientAnswer:
+    async def request(self, method: str, params: object, *, within: float) -> ClientAnswer:
         """Ask the client and wait. Raises `Unavailable` when too many wait, time runs out, or the input has ended."""
         if self._closed:
             raise Unavailable(f"Cannot ask the client ({method}): it has closed its end")
@@ -51,13 +51,13 @@ class Peer:
         waiting = self._waiting[request_id] = _Waiting()
         try:
             self._outgoing.post(Request(request_id, method, params))
-            with trio.move_on_after(timeout):
+            with trio.move_on_after(within):
                 await waiting.answered.wait()
             if waiting.answer is not None:
                 return waiting.answer
             if self._closed:
                 raise Unavailable(f"The client closed its end before it answered {method}")
-            raise Unavailable(f"The client did not answer {method} within {timeout:g} seconds")
+            raise Unavailable(f"The client did not answer {method} within {within:g} seconds")
         finally:
             del self._waiting[request_id]
             if waiting.answer is None and not self._closed:
@@ -69,7 +69,10 @@ class Peer:
         if waiting is None:
             log.debug("a response to no request of ours: id %r", message.id)
             return
-        waiting.answer = ClientAnswer(message.result, message.error)
+        if message.error is not UNSET:
+            waiting.answer = ClientAnswer(message.error, is_error=True)
+        elif message.result is not UNSET:
+            waiting.answer = ClientAnswer(message.result, is_error=False)
         waiting.answered.set()
 
     def close(self) -> None:

@@ -52,7 +52,6 @@ class _WithMeta(Struct, gc=False):
 
 _decode_with_meta = msgspec.json.Decoder(_WithMeta).decode
 _decode_cancelled = msgspec.json.Decoder(CancelledParams).decode
-_NO_PARAMS = b"{}"
 
 
 class _Work(Struct):
@@ -129,7 +128,9 @@ class Processor:
         version = self._connection.version_in_force
         items = read_array(array) if version is not None and version.arrays else []
         if not 0 < len(items) <= self._limits.in_flight:
-            allowed = f"1 to {self._limits.in_flight} messages" if version is not None and version.arrays else "no arrays"
+            allowed = (
+                f"1 to {self._limits.in_flight} messages" if version is not None and version.arrays else "no arrays"
+            )
             why = f"Invalid request: this version of the protocol takes {allowed} in a line"
             self._refuse(Malformed(ErrorCode.INVALID_REQUEST, why), self._direct)
             return
@@ -140,7 +141,8 @@ class Processor:
                 self._refuse(item, replies)
             elif item.method == "initialize":
                 self._refuse(
-                    Malformed(ErrorCode.INVALID_REQUEST, "Invalid request: `initialize` inside an array", item.id), replies
+                    Malformed(ErrorCode.INVALID_REQUEST, "Invalid request: `initialize` inside an array", item.id),
+                    replies,
                 )
             elif (work := self._accept(item, replies)) is not None:
                 await self._start(work, working)
@@ -167,14 +169,14 @@ class Processor:
     ) -> _Work | None:
         caller = None
         try:
-            if request_id in self._in_flight or request_id in self._shared.subscriptions:
+            if request_id in self._in_flight.entries or request_id in self._shared.subscriptions.listeners:
                 raise InvalidRequest(f"Invalid request: id {request_id!r} is in use by a request not yet answered")
             meta = None if params is UNSET else decode_params(_decode_with_meta, params).meta
             caller = self._connection.caller(method, meta)
-            handler = self._registry.find(method) if caller.version.has(method) else None
+            handler = self._registry.find(method) if method in caller.version.methods else None
             if handler is None:
                 raise MethodNotFound(f"Method not found: {method}")
-            typed = decode_params(handler.decode, _NO_PARAMS if params is UNSET else params)
+            typed = handler.params(params)
             context = RequestContext(request_id, caller, self._shared)
             if meta is not None:
                 context.progress_token = meta.progress_token

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from modes_actor.actor.context import RequestContext
 from modes_actor.wire.base import Params, Result
+from modes_actor.wire.codec import decode_params
 
 P = TypeVar("P", bound=Params)
 Outcome = Result | Awaitable[Result] | None
@@ -21,12 +22,21 @@ Outcome = Result | Awaitable[Result] | None
 class Handler:
     """One method: its decoder, made once, and the function that serves it."""
 
-    __slots__ = ("call", "decode", "takes_input_responses")
+    __slots__ = ("_decode", "_without_params", "call", "takes_input_responses")
 
     def __init__(self, params: type[P], call: Callable[[P, RequestContext], Outcome]) -> None:
-        self.decode: Callable[[Raw | bytes], Any] = msgspec.json.Decoder(params).decode
+        self._decode: Callable[[Raw | bytes], Any] = msgspec.json.Decoder(params).decode
+        self._without_params: Any = None
         self.call: Callable[[Any, RequestContext], Outcome] = call
         self.takes_input_responses = "input_responses" in params.__struct_fields__
+
+    def params(self, raw: Raw | UnsetType) -> Any:
+        """The typed params; a request without any has them all at their defaults, made once."""
+        if raw is not UNSET:
+            return decode_params(self._decode, raw)
+        if self._without_params is None:
+            self._without_params = decode_params(self._decode, b"{}")
+        return self._without_params
 
 
 class Registry:

@@ -1,8 +1,8 @@
 """The process's own stdin and stdout as a pair of Trio streams that nobody else can touch.
 
-Promises: after `claim_stdio`, whatever prints or reads through fds 0 and 1 (a library, a child process) reaches stderr or
-nothing, never the client; no file description that another process shares is ever made non-blocking; pipes, sockets,
-regular files, terminals and null devices all work.
+Promises: after `claim_stdio`, whatever prints or reads through fds 0 and 1 (a library, a child process) reaches stderr
+or nothing, never the client; no file description that another process shares is ever made non-blocking; pipes,
+sockets, regular files, terminals and null devices all work.
 
 The claim lasts until the process ends: giving fd 1 back would let a late print reach the client after all.
 """

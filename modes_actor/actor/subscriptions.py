@@ -1,7 +1,7 @@
 """Who hears of a change: events in, notifications out.
 
-Promises: a handshake client hears of lists it was promised (`listChanged`) and of resources it subscribed to; a stateless
-client hears only on a stream it opened, only of the kinds it asked for, and of nothing before the acknowledgement.
+Promises: a handshake client hears of lists it was promised (`listChanged`) and of resources it subscribed to; a
+stateless client hears only on a stream it opened, only of the kinds it asked for, and the acknowledgement first.
 """
 
 from collections.abc import Collection
@@ -26,7 +26,6 @@ from modes_actor.wire.notifications import (
     SubscriptionFilter,
 )
 from modes_actor.wire.resources import ResourceUpdatedParams
-
 
 URI_LIMIT: Final = 1024 * 1024
 """Characters of subscribed URIs that are kept, all subscriptions together: a client chooses their number and length."""
@@ -59,12 +58,9 @@ class Subscriptions:
         self._outgoing = outgoing
         self._promised = _promised(capabilities)
         self._listener_limit = listener_limit
-        self._listeners: dict[RequestId, SubscriptionFilter] = {}
+        self.listeners: dict[RequestId, SubscriptionFilter] = {}
         self._subscribed: set[str] = set()
         self._uri_bytes = 0
-
-    def __contains__(self, request_id: RequestId) -> bool:
-        return request_id in self._listeners
 
     def subscribe(self, uri: str) -> None:
         if uri not in self._subscribed:
@@ -83,29 +79,31 @@ class Subscriptions:
 
     def listen(self, request_id: RequestId, wanted: SubscriptionFilter) -> None:
         """Open a stream and acknowledge it; its request is answered only when the server ends it."""
-        if len(self._listeners) >= self._listener_limit:
+        if len(self.listeners) >= self._listener_limit:
             raise Unavailable(f"Too many subscriptions: {self._listener_limit} are open already")
         promised = self._promised
         granted = SubscriptionFilter(
             tools_list_changed=(wanted.tools_list_changed and promised.tools_list_changed) or None,
             prompts_list_changed=(wanted.prompts_list_changed and promised.prompts_list_changed) or None,
             resources_list_changed=(wanted.resources_list_changed and promised.resources_list_changed) or None,
-            resource_subscriptions=wanted.resource_subscriptions if promised.resource_subscriptions is not None else None,
+            resource_subscriptions=wanted.resource_subscriptions
+            if promised.resource_subscriptions is not None
+            else None,
         )
         self._keep(granted.resource_subscriptions or ())
-        self._listeners[request_id] = granted
+        self.listeners[request_id] = granted
         meta = NotificationMeta(request_id)
         self._outgoing.post(Notification(LISTEN_ACKNOWLEDGED, ListenAcknowledgedParams(granted, meta=meta)))
 
     def cancel(self, request_id: RequestId) -> None:
         """The client ended its stream; there is nothing more to say on it."""
-        if granted := self._listeners.pop(request_id, None):
+        if granted := self.listeners.pop(request_id, None):
             self._drop(granted.resource_subscriptions or ())
 
     def end_all(self) -> list[tuple[RequestId, Result]]:
         """The server is going: what to answer each open `subscriptions/listen` with."""
         ended: list[tuple[RequestId, Result]] = [
-            (listener, ListenResult(meta={SUBSCRIPTION_ID_KEY: listener})) for listener in self._listeners
+            (listener, ListenResult(meta={SUBSCRIPTION_ID_KEY: listener})) for listener in self.listeners
         ]
         for listener, _ in ended:
             self.cancel(listener)
@@ -115,7 +113,7 @@ class Subscriptions:
         """The event, once for each that hears of it."""
         heard = [
             _notification(event, NotificationMeta(listener))
-            for listener, granted in self._listeners.items()
+            for listener, granted in self.listeners.items()
             if _covers(granted, event)
         ]
         if self._connection.handshake is not None and self._handshake_client_hears(event):

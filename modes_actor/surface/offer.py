@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, Union
 
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from modes_actor.wire.tools import CallToolResult, Tool
 
 T = TypeVar("T")
-Soon = T | Awaitable[T]
+Soon: TypeAlias = Union[T, Awaitable[T]]
 """The value itself from what never waits; an awaitable from what may."""
 
 

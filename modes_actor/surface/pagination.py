@@ -16,9 +16,7 @@ T = TypeVar("T")
 PAGE_SIZE: Final = 500
 
 
-def page(
-    items: Sequence[T], cursor: Cursor | None, *, of: str, size: int = PAGE_SIZE
-) -> tuple[list[T], Cursor | None]:
+def page(items: Sequence[T], cursor: Cursor | None, *, of: str, size: int = PAGE_SIZE) -> tuple[list[T], Cursor | None]:
     """The page that the cursor points at (the first without one), and the cursor of the next if there is one."""
     start = 0 if cursor is None else _position(cursor, of)
     if start and (start % size or start >= len(items)):

@@ -1,4 +1,4 @@
-"""`resources/*`, and hearing of their changes: `subscribe` in the handshake era, `subscriptions/listen` in the stateless."""
+"""`resources/*`, and hearing of changes: `subscribe` in the handshake era, `subscriptions/listen` in the stateless."""
 
 from modes_actor.actor.context import RequestContext
 from modes_actor.actor.registry import Registry

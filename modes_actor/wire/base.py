@@ -84,8 +84,8 @@ class ClientCapabilities(WireStruct):
 class RequestMeta(WireStruct):
     """The part of a request's `_meta` that the protocol itself reads.
 
-    `protocol_version` is what makes a request stateless. Its type is open because a version that is not even a string is
-    an unsupported version, not a malformed request.
+    `protocol_version` is what makes a request stateless. Its type is open because a version that is not even a string
+    is an unsupported version, not a malformed request.
     """
 
     progress_token: ProgressToken | None = None
@@ -121,6 +121,8 @@ class NotificationParams(WireStruct, kw_only=True):
 class Result(WireStruct, kw_only=True):
     """What a handler returns. `result_type` and the server's part of `_meta` are filled in by `shape` for the era."""
 
+    cacheable: ClassVar[bool] = False
+
     meta: Meta | None = field(default=None, name="_meta")
     result_type: str | None = None
 
@@ -132,6 +134,7 @@ class EmptyResult(Result):
 class CacheableResult(Result, kw_only=True):
     """A result that a stateless client may keep: `fresh_for_ms` is what `ttlMs` becomes unless the handler sets it."""
 
+    cacheable: ClassVar[bool] = True
     fresh_for_ms: ClassVar[int] = 0
 
     ttl_ms: int | None = None

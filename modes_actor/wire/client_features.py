@@ -173,7 +173,7 @@ class Elicit(WireStruct):
 
     def needs(self) -> ClientCapabilities:
         # An empty declaration means forms only, so a form needs no more than the word itself.
-        url = {} if isinstance(self.params, ElicitUrlParams) else None
+        url: JsonObject | None = {} if isinstance(self.params, ElicitUrlParams) else None
         return ClientCapabilities(elicitation=ElicitationCapability(url=url))
 
 

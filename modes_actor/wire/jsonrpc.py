@@ -15,7 +15,7 @@ class Incoming(Struct, gc=False):
     """A message from the client. `params`, `result` and `error` stay raw until somebody knows their type."""
 
     jsonrpc: Literal["2.0"]
-    id: RequestId | None | UnsetType = UNSET
+    id: RequestId | UnsetType | None = UNSET
     method: str | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
@@ -27,7 +27,7 @@ class Malformed(Struct, gc=False):
 
     code: int
     message: str
-    id: RequestId | None | UnsetType = UNSET
+    id: RequestId | UnsetType | None = UNSET
 
 
 class IncomingArray(Struct, gc=False):
@@ -50,7 +50,7 @@ class Response(Struct, tag_field="jsonrpc", tag="2.0", gc=False):
 class ErrorResponse(Struct, tag_field="jsonrpc", tag="2.0", gc=False):
     """`id` is null or absent when the request's own could not be read; which of the two depends on the version."""
 
-    id: RequestId | None | UnsetType
+    id: RequestId | UnsetType | None
     error: ErrorObject
 
 

@@ -4,23 +4,23 @@
 - Handshake era: none of that; content that an older version does not know becomes text that it does.
 """
 
-from typing import TypeVar
+from typing import Final
 
 import msgspec
 
 from modes_actor.wire.base import SERVER_INFO_KEY, CacheableResult, Implementation, Result
-from modes_actor.wire.versions import V2025_03_26, V2025_06_18, Era, Version
+from modes_actor.wire.versions import Era, Version
 
-R = TypeVar("R", bound=Result)
+_STATELESS: Final = Era.STATELESS  # a member of an Enum is slow to look up, and every answer comes by here
 
 
 def shape_result(result: Result, version: Version, server_info: Implementation) -> Result:
     """The result as that version wants to see it. The one given is never changed: handlers may share it."""
-    if version.era is Era.STATELESS:
+    if version.era is _STATELESS:
         return _stateless(result, server_info)
-    if not version.since(V2025_06_18):
+    if version.unknown_content:
         result = _older_content(result, version)
-    if isinstance(result, CacheableResult) and result.ttl_ms is not None:
+    if result.cacheable:
         result = msgspec.structs.replace(result, ttl_ms=None, cache_scope=None)
     return result
 
@@ -45,10 +45,12 @@ def _older_content(result: Result, version: Version) -> Result:
     from modes_actor.wire.prompts import GetPromptResult, PromptMessage
     from modes_actor.wire.tools import CallToolResult
 
+    unknown = version.unknown_content
+
     def older(block: ContentBlock) -> ContentBlock:
-        if isinstance(block, ResourceLink):
+        if isinstance(block, ResourceLink) and "resource_link" in unknown:
             return TextContent(f"{block.title or block.name}: {block.uri}", block.annotations)
-        if isinstance(block, AudioContent) and not version.since(V2025_03_26):
+        if isinstance(block, AudioContent) and "audio" in unknown:
             return TextContent(f"(audio, {block.mime_type}, which this version of the protocol cannot carry)")
         return block
 

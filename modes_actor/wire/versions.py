@@ -16,61 +16,55 @@ class Era(Enum):
 
 
 class Version(Struct, frozen=True, gc=False):
-    """One protocol version. `arrays`: JSON arrays of messages are allowed. `null_ids`: an unreadable id is null."""
+    """One protocol version, and what sets it apart."""
 
     name: str
     era: Era
-    number: int
+    methods: frozenset[str]
+    """The requests it knows, in whichever direction they go."""
     arrays: bool = False
+    """Several messages may come as one JSON array."""
     null_ids: bool = False
-
-    def has(self, method: str) -> bool:
-        """Whether this version knows the request `method`, in whichever direction it goes."""
-        span = _METHODS.get(method)
-        return span is not None and span[0].number <= self.number <= span[1].number
-
-    def since(self, other: "Version") -> bool:
-        return self.number >= other.number
+    """The answer to a message whose id cannot be read says `id: null`; elsewhere it has no id."""
+    unknown_content: frozenset[str] = frozenset()
+    """Types of content blocks that came later."""
 
 
-V2024_11_05: Final = Version("2024-11-05", Era.HANDSHAKE, 1, null_ids=True)
-V2025_03_26: Final = Version("2025-03-26", Era.HANDSHAKE, 2, arrays=True, null_ids=True)
-V2025_06_18: Final = Version("2025-06-18", Era.HANDSHAKE, 3, null_ids=True)
-V2025_11_25: Final = Version("2025-11-25", Era.HANDSHAKE, 4)
-V2026_07_28: Final = Version("2026-07-28", Era.STATELESS, 5)
+_ALWAYS = frozenset(
+    {
+        "tools/list",
+        "tools/call",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+        "prompts/list",
+        "prompts/get",
+        "completion/complete",
+        # To the client: as requests of their own, or inside an `input_required` result.
+        "roots/list",
+        "sampling/createMessage",
+    }
+)
+_HANDSHAKE = _ALWAYS | {"initialize", "ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"}
+_ELICITING = _HANDSHAKE | {"elicitation/create"}
+_STATELESS = _ALWAYS | {"elicitation/create", "server/discover", "subscriptions/listen"}
+_NO_LINKS = frozenset({"resource_link"})
+
+V2024_11_05: Final = Version(
+    "2024-11-05", Era.HANDSHAKE, _HANDSHAKE, null_ids=True, unknown_content=_NO_LINKS | {"audio"}
+)
+V2025_03_26: Final = Version(
+    "2025-03-26", Era.HANDSHAKE, _HANDSHAKE, arrays=True, null_ids=True, unknown_content=_NO_LINKS
+)
+V2025_06_18: Final = Version("2025-06-18", Era.HANDSHAKE, _ELICITING, null_ids=True)
+V2025_11_25: Final = Version("2025-11-25", Era.HANDSHAKE, _ELICITING)
+V2026_07_28: Final = Version("2026-07-28", Era.STATELESS, _STATELESS)
 
 HANDSHAKE_VERSIONS: Final = (V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25)
 STATELESS_VERSIONS: Final = (V2026_07_28,)
 ALL_VERSIONS: Final = HANDSHAKE_VERSIONS + STATELESS_VERSIONS
 
 _BY_NAME: Final = {version.name: version for version in ALL_VERSIONS}
-
-_ALWAYS = (V2024_11_05, V2026_07_28)
-_HANDSHAKE = (V2024_11_05, V2025_11_25)
-_STATELESS = (V2026_07_28, V2026_07_28)
-
-_METHODS: Final[dict[str, tuple[Version, Version]]] = {
-    # from the client
-    "initialize": _HANDSHAKE,
-    "ping": _HANDSHAKE,
-    "server/discover": _STATELESS,
-    "tools/list": _ALWAYS,
-    "tools/call": _ALWAYS,
-    "resources/list": _ALWAYS,
-    "resources/templates/list": _ALWAYS,
-    "resources/read": _ALWAYS,
-    "resources/subscribe": _HANDSHAKE,
-    "resources/unsubscribe": _HANDSHAKE,
-    "prompts/list": _ALWAYS,
-    "prompts/get": _ALWAYS,
-    "completion/complete": _ALWAYS,
-    "logging/setLevel": _HANDSHAKE,
-    "subscriptions/listen": _STATELESS,
-    # to the client: as requests of their own, or inside an `input_required` result
-    "roots/list": _ALWAYS,
-    "sampling/createMessage": _ALWAYS,
-    "elicitation/create": (V2025_06_18, V2026_07_28),
-}
 
 
 def handshake_version(requested: str) -> Version:

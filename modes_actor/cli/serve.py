@@ -1,0 +1,58 @@
+"""Serving on the process's own stdin and stdout: what `modes-actor` does without a subcommand."""
+
+import logging
+import os
+import signal
+import sys
+
+import trio
+
+from modes_actor.actor.limits import Limits
+from modes_actor.actor.stdio import Stdio, claim_stdio
+from modes_actor.config import Config
+from modes_actor.server import Server
+from modes_actor.surface.offer import Offer
+from modes_actor.wire.base import Implementation
+
+log = logging.getLogger(__name__)
+
+WAITING = """\
+modes-actor is waiting for JSON-RPC on stdin: it is an MCP server, usually started by an editor.
+To add it to yours, give it this command:  {command}
+To leave: Ctrl-D.
+"""
+
+
+def serve(config: Config) -> None:
+    """Serve until the client ends it or a signal comes. Raises `StdioUnusable` where there is nothing to serve on."""
+    stdio = claim_stdio()
+    if sys.stderr is not None:
+        logging.basicConfig(level=config.logging.level, format="modes-actor: %(levelname)s: %(message)s")
+        if stdio.is_terminal:
+            sys.stderr.write(WAITING.format(command=_command()))
+            sys.stderr.flush()
+    trio.run(_serve, config, stdio)
+
+
+async def _serve(config: Config, stdio: Stdio) -> None:
+    info = Implementation(config.server.name, config.server.version, description=config.server.description)
+    server = Server(Offer(info=info), Limits(line_bytes=config.limits.max_line_bytes))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_stop_on_signal, server)
+        await server.serve(stdio.receive, stdio.send)
+        nursery.cancel_scope.cancel()
+
+
+async def _stop_on_signal(server: Server) -> None:
+    """The first signal ends politely, the second at once."""
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            log.info("asked to stop: finishing what was received")
+            server.stop()
+            break
+        async for second in signals:
+            os._exit(128 + second)
+
+
+def _command() -> str:
+    return f"{sys.executable} -m modes_actor"

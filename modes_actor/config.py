@@ -1,0 +1,92 @@
+"""The configuration: Structs, and where their values come from (flags over environment over file over defaults)."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+from msgspec import Struct, field
+
+LogLevelName = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used. The message is for a person: what, where, and what was expected."""
+
+
+class ServerSection(Struct):
+    """How the server introduces itself."""
+
+    name: str = "roo-modes-server"
+    version: str = "1.0.0"
+    description: str | None = None
+
+
+class PathsSection(Struct):
+    project_root: str | None = None
+
+
+class LoggingSection(Struct):
+    level: LogLevelName = "INFO"
+
+
+class LimitsSection(Struct):
+    max_line_bytes: int = 16 * 1024 * 1024
+
+
+class Config(Struct):
+    """The file's sections. Members this version does not know are ignored: a file may serve several versions."""
+
+    server: ServerSection = field(default_factory=ServerSection)
+    paths: PathsSection = field(default_factory=PathsSection)
+    logging: LoggingSection = field(default_factory=LoggingSection)
+    limits: LimitsSection = field(default_factory=LimitsSection)
+
+
+class Flags(Struct, kw_only=True):
+    """What the command line said; None where it said nothing."""
+
+    project_root: str | None = None
+    config: str | None = None
+    log_level: str | None = None
+
+
+def load_config(flags: Flags, environment: Mapping[str, str]) -> Config:
+    """The configuration in effect. Raises `ConfigError` with one sentence."""
+    config = _read(Path(flags.config).expanduser()) if flags.config is not None else Config()
+    if root := flags.project_root or environment.get("ROO_PROJECT_ROOT"):
+        config.paths.project_root = root
+    if level := flags.log_level or environment.get("ROO_LOG_LEVEL"):
+        where = "--log-level" if flags.log_level else "ROO_LOG_LEVEL"
+        config.logging.level = _level(level, where)
+    if config.paths.project_root is not None:
+        config.paths.project_root = _directory(config.paths.project_root)
+    return config
+
+
+def _read(path: Path) -> Config:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration file {path}: {error.strerror}") from error
+    try:
+        return msgspec.json.decode(text, type=Config)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"the configuration file {path} cannot be used: {error}") from error
+
+
+def _level(level: str, where: str) -> LogLevelName:
+    try:
+        known: LogLevelName = msgspec.convert(level.upper(), LogLevelName)
+    except msgspec.ValidationError as error:
+        levels = ", ".join(get_args(LogLevelName))
+        raise ConfigError(f"{where} is {level!r}, but must be one of {levels}") from error
+    return known
+
+
+def _directory(path: str) -> str:
+    directory = Path(path).expanduser()
+    if not directory.is_dir():
+        raise ConfigError(f"the project root {directory} is not a directory")
+    return os.fspath(directory.resolve())
