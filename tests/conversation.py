@@ -20,11 +20,37 @@ PLAIN_OFFER = Offer(info=Implementation("roo-modes-server", "1.0.0"))
 CLIENT_INFO = {"name": "a test", "version": "1"}
 
 
+class CountingStream(trio.abc.ReceiveStream):
+    """Counts what the server takes in."""
+
+    def __init__(self, stream: trio.abc.ReceiveStream) -> None:
+        self._stream = stream
+        self.taken = 0
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        chunk = await self._stream.receive_some(max_bytes)
+        self.taken += len(chunk)
+        return chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
 class Conversation:
     """One client's side. `request` numbers its requests itself; `receive` takes whatever comes next."""
 
-    def __init__(self, server: Server, to_server: trio.abc.SendStream, from_server: trio.abc.ReceiveStream) -> None:
+    def __init__(
+        self,
+        server: Server,
+        to_server: trio.abc.SendStream,
+        server_receives: CountingStream,
+        from_server: trio.abc.ReceiveStream,
+    ) -> None:
         self.server = server
+        self._server_receives = server_receives
+        self._sent = 0
+        self.ended = trio.Event()
+        """Set when the server has returned."""
         self._to_server = to_server
         self._from_server = from_server
         self._received = bytearray()
@@ -34,6 +60,11 @@ class Conversation:
 
     async def send_bytes(self, data: bytes) -> None:
         await self._to_server.send_all(data)
+        self._sent += len(data)
+
+    def bytes_not_taken_in(self) -> int:
+        """How much of what was sent the server has not read yet."""
+        return self._sent - self._server_receives.taken
 
     async def send(self, *messages: Any) -> None:
         """Send JSON values, a line each, in one write."""
@@ -115,12 +146,11 @@ class Conversation:
         self.version = version
 
 
-def stateless_meta(capabilities: Json | None = None, **more: Any) -> Json:
+def stateless_meta(capabilities: Json | None = None) -> Json:
     return {
         PROTOCOL_VERSION_KEY: V2026_07_28.name,
         CLIENT_CAPABILITIES_KEY: capabilities or {},
         CLIENT_INFO_KEY: CLIENT_INFO,
-        **more,
     }
 
 
@@ -131,14 +161,29 @@ async def talking(
     version: Version | None = V2025_11_25,
     capabilities: Json | None = None,
     limits: Limits | None = None,
+    client_must_read: bool = False,
 ) -> AsyncIterator[Conversation]:
-    """A conversation with a server of that offer, already open in that version (None: not a word said yet)."""
-    to_server, server_receives = trio.testing.memory_stream_one_way_pair()
-    server_sends, from_server = trio.testing.memory_stream_one_way_pair()
+    """A conversation with a server of that offer, already open in that version (None: not a word said yet).
+
+    `client_must_read`: the server's writes wait until the client reads, as on a pipe that is full.
+    """
+    to_server, received = trio.testing.memory_stream_one_way_pair()
+    server_receives = CountingStream(received)
+    server_sends: trio.abc.SendStream
+    from_server: trio.abc.ReceiveStream
+    if client_must_read:
+        server_sends, from_server = trio.testing.lockstep_stream_one_way_pair()
+    else:
+        server_sends, from_server = trio.testing.memory_stream_one_way_pair()
     server = Server(offer, limits)
-    conversation = Conversation(server, to_server, from_server)
+    conversation = Conversation(server, to_server, server_receives, from_server)
+
+    async def serve() -> None:
+        await server.serve(server_receives, server_sends)
+        conversation.ended.set()
+
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(server.serve, server_receives, server_sends)
+        nursery.start_soon(serve)
         if version is not None:
             await conversation.open(version, capabilities)
         yield conversation

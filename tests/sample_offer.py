@@ -57,10 +57,11 @@ class EchoArguments(Struct):
 
 
 class Gate:
-    """Work that waits until a test lets it go."""
+    """Work that waits until a test lets it go, and counts of what was done."""
 
     def __init__(self) -> None:
         self.opened = trio.Event()
+        self.echoed = 0
         self.entered = 0
         self.cancelled = 0
 
@@ -113,6 +114,7 @@ def sample_offer(gate: Gate | None = None, *, lists_change: bool = True) -> Offe
     gate = gate or Gate()
 
     def echo(arguments: EchoArguments, context: RequestContext) -> CallToolResult:
+        gate.echoed += 1
         return text(arguments.text * arguments.times)
 
     def everything(arguments: NoArguments, context: RequestContext) -> CallToolResult:

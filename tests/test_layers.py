@@ -36,7 +36,7 @@ def own_name(path: Path) -> str:
 
 def imported(path: Path) -> set[str]:
     """Every module of the package that a file imports, anywhere in it."""
-    names = set()
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)

@@ -1,0 +1,127 @@
+"""The end: everything received is answered, what runs is given time, and nobody waits forever."""
+
+import pytest
+import trio
+import trio.testing
+
+from modes_actor.actor.limits import Limits
+from tests.conversation import talking
+from tests.sample_offer import Gate, sample_offer
+
+
+async def test_the_end_of_the_input_answers_everything_received() -> None:
+    """Then the server ends the conversation."""
+    async with talking() as client:
+        await client.send(*(client.compose("ping", id=number) for number in range(1000)))
+        await client.end_input()
+        assert [message["id"] for message in await client.remaining()] == list(range(1000))
+
+
+async def test_running_work_may_finish_after_the_end_of_the_input() -> None:
+    """Its answer is the last thing that is sent."""
+    gate = Gate()
+    async with talking(sample_offer(gate)) as client:
+        await client.send(client.compose("tools/call", {"name": "wait"}, id="slow"))
+        await client.end_input()
+        await trio.testing.wait_all_tasks_blocked()
+        gate.opened.set()
+        (answer,) = await client.remaining()
+        assert (answer["id"], answer["result"]["content"][0]["text"]) == ("slow", "waited")
+
+
+async def test_work_that_does_not_finish_is_cancelled_and_its_request_answered(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """After five seconds, with an error that says the request may be sent again."""
+    gate = Gate()
+    async with talking(sample_offer(gate)) as client:
+        await client.send(client.compose("tools/call", {"name": "wait"}, id="endless"))
+        began = trio.current_time()
+        await client.end_input()
+        (answer,) = await client.remaining()
+        assert trio.current_time() - began == pytest.approx(5.0)
+        assert (answer["id"], answer["error"]["code"]) == ("endless", -32603)
+        assert answer["error"]["data"] == {"retryable": True}
+        assert gate.cancelled == 1
+
+
+async def test_requests_still_queued_behind_endless_work_are_answered_at_the_end(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A full house at the end of the input: each request is answered once, and the end comes in time."""
+    async with talking(sample_offer(Gate()), limits=Limits(in_flight=2)) as client:
+        await client.send(*(client.compose("tools/call", {"name": "wait"}, id=number) for number in range(10)))
+        await client.end_input()
+        answers = await client.remaining()
+        assert sorted(answer["id"] for answer in answers) == list(range(10))
+        assert {answer["error"]["code"] for answer in answers} == {-32603}
+
+
+async def test_what_waits_for_the_client_fails_when_the_input_ends() -> None:
+    """No answer can come any more, so there is no point in waiting for one."""
+    async with talking(sample_offer(), capabilities={"roots": {}}) as client:
+        await client.request("tools/call", {"name": "ask_roots"}, id="call")
+        await client.end_input()
+        (answer,) = await client.remaining()
+        assert answer["error"] == {
+            "code": -32603,
+            "message": "The client closed its end before it answered roots/list",
+            "data": {"retryable": True},
+        }
+
+
+async def test_an_answer_that_came_before_the_end_of_the_input_still_counts() -> None:
+    """What was received is served, in order, before anything is given up."""
+    async with talking(sample_offer(), capabilities={"roots": {}}) as client:
+        asked = await client.request("tools/call", {"name": "ask_roots"}, id="call")
+        await client.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": "file:///a"}]}})
+        await client.end_input()
+        (answer,) = await client.remaining()
+        assert answer["result"]["content"][0]["text"] == "file:///a"
+
+
+async def test_stop_ends_like_the_end_of_the_input() -> None:
+    """What was received is answered; what comes later is not read."""
+    gate = Gate()
+    async with talking(sample_offer(gate)) as client:
+        await client.send(client.compose("tools/call", {"name": "wait"}, id="slow"))
+        await trio.testing.wait_all_tasks_blocked()
+        client.server.stop()
+        gate.opened.set()
+        assert [message["id"] for message in await client.remaining()] == ["slow"]
+
+
+async def test_a_client_that_reads_nothing_cannot_hold_up_the_end(autojump_clock: trio.testing.MockClock) -> None:
+    """While serving it may take its time; at the end it gets five seconds."""
+    gate = Gate()
+    async with talking(sample_offer(gate), version=None, client_must_read=True) as client:
+        await client.send(*(client.compose("ping", id=number) for number in range(100)))
+        await trio.testing.wait_all_tasks_blocked()
+        began = trio.current_time()
+        await client.end_input()
+        await client.ended.wait()
+        assert trio.current_time() - began == pytest.approx(5.0)
+
+
+async def test_a_client_that_takes_its_time_but_reads_gets_every_answer(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Patience at the end is counted from the last byte taken, not from the end of the input."""
+    async with talking(sample_offer(), version=None, client_must_read=True) as client:
+        await client.send(*(client.compose("ping", id=f"{number} {'x' * 5000}") for number in range(100)))
+        await client.end_input()
+        answers = 0
+        while await client.receive_line() is not None:
+            answers += 1
+            await trio.sleep(0.3)  # on a clock that jumps
+        assert answers == 100
+
+
+async def test_a_client_that_closes_its_end_ends_the_server_quietly() -> None:
+    """No error, no waiting for work that nobody wants."""
+    async with talking(sample_offer(Gate())) as client:
+        await client.send(client.compose("tools/call", {"name": "wait"}, id="slow"))
+        await trio.testing.wait_all_tasks_blocked()
+        await client.stop_reading()
+        await client.send(client.compose("ping"))
+        await client.ended.wait()
