@@ -72,7 +72,7 @@ class Server:
             try:
                 await writer.run()
             except ClientGone as gone:
-                log.info("%s", gone)
+                log.debug("%s", gone)
                 nursery.cancel_scope.cancel()  # nobody is left to finish anything for
 
         async with receive, send, trio.open_nursery() as nursery:

@@ -163,6 +163,18 @@ def sample_offer(gate: Gate | None = None, *, lists_change: bool = True) -> Offe
             nursery.start_soon(trio.lowlevel.checkpoint)
             raise InvalidParams("not like this")
 
+    async def crash_when_cancelled(arguments: NoArguments, context: RequestContext) -> CallToolResult:
+        async def fail_at_the_end() -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise RuntimeError("failed while being cancelled")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fail_at_the_end)
+            nursery.start_soon(trio.sleep_forever)
+        raise AssertionError("unreachable")
+
     def unencodable(arguments: NoArguments, context: RequestContext) -> CallToolResult:
         return CallToolResult([], structured_content={"what": object()})
 
@@ -188,6 +200,7 @@ def sample_offer(gate: Gate | None = None, *, lists_change: bool = True) -> Offe
             OfferedTool(tool("ask_roots"), NoArguments, ask_roots),
             OfferedTool(tool("crash"), NoArguments, crash),
             OfferedTool(tool("crash_later"), NoArguments, crash_later),
+            OfferedTool(tool("crash_when_cancelled"), NoArguments, crash_when_cancelled),
             OfferedTool(tool("refuse_in_nursery"), NoArguments, refuse_in_nursery),
             OfferedTool(tool("unencodable"), NoArguments, unencodable),
             OfferedTool(tool("who"), NoArguments, who),

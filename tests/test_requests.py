@@ -247,6 +247,16 @@ async def test_cancelling_a_request_stops_its_work_and_it_gets_no_answer() -> No
         assert (await client.request("ping", id="next"))["id"] == "next"
 
 
+async def test_a_handler_that_fails_while_it_is_cancelled_harms_nobody() -> None:
+    """Its error comes out of the cancelled scope, together with the cancellation."""
+    async with talking(sample_offer()) as client:
+        await client.send(client.compose("tools/call", {"name": "crash_when_cancelled"}, id=1))
+        await trio.testing.wait_all_tasks_blocked()
+        await client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        await trio.testing.wait_all_tasks_blocked()
+        assert (await client.request("ping", id="next"))["id"] == "next"
+
+
 async def test_a_cancelled_id_is_free_again() -> None:
     """Cancelled and asked anew in one breath: the new one is answered."""
     gate = Gate()

@@ -10,6 +10,7 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
+from pydantic import FileUrl
 
 # The SDK warns of what 2026-07-28 gave up; the handshake era still has it, and so have we.
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
@@ -127,7 +128,7 @@ def test_the_clients_callbacks_are_asked_in_both_eras(backend: Backend, mode: st
         return types.ElicitResult(action="accept", content={"name": "Ada"})
 
     async def roots(context: Any) -> types.ListRootsResult:
-        return types.ListRootsResult(roots=[types.Root(uri="file:///project")])
+        return types.ListRootsResult(roots=[types.Root(uri=FileUrl("file:///project"))])
 
     async def talk() -> None:
         async with sample_client(mode, elicitation_callback=elicit, list_roots_callback=roots) as client:
@@ -141,11 +142,11 @@ def test_the_clients_callbacks_are_asked_in_both_eras(backend: Backend, mode: st
 @pytest.mark.parametrize("mode", MODES)
 def test_progress_and_log_messages_reach_the_clients_callbacks(backend: Backend, mode: str) -> None:
     """Before the answer, in order."""
-    progress: list[float] = []
+    steps: list[float] = []
     logs: list[str] = []
 
-    async def on_progress(done: float, total: float | None, message: str | None) -> None:
-        progress.append(done)
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        steps.append(progress)
 
     async def on_log(params: types.LoggingMessageNotificationParams) -> None:
         logs.append(params.level)
@@ -157,7 +158,7 @@ def test_progress_and_log_messages_reach_the_clients_callbacks(backend: Backend,
             assert said(await client.call_tool("work", {}, progress_callback=on_progress)) == "worked"
 
     run(backend, talk)
-    assert (progress, logs) == ([1.0, 2.0], ["debug", "error"])
+    assert (steps, logs) == ([1.0, 2.0], ["debug", "error"])
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -117,6 +117,18 @@ async def test_a_client_that_takes_its_time_but_reads_gets_every_answer(
         assert answers == 100
 
 
+async def test_a_client_that_vanishes_while_everything_is_full_ends_the_server_quietly() -> None:
+    """Reader, processor and writer all wait for it at that moment, and a request waits for a place."""
+    limits = Limits(in_flight=1, queued_batches=1, queued_bytes=100)
+    async with talking(sample_offer(Gate()), limits=limits, client_must_read=True) as client:
+        for number in range(20):
+            await client.send(client.compose("tools/call", {"name": "wait"}, id=f"w{number}"), client.compose("ping"))
+            await trio.testing.wait_all_tasks_blocked()
+        assert client.bytes_not_taken_in()
+        await client.stop_reading()
+        await client.ended.wait()
+
+
 async def test_a_client_that_closes_its_end_ends_the_server_quietly() -> None:
     """No error, no waiting for work that nobody wants."""
     async with talking(sample_offer(Gate())) as client:

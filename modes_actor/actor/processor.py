@@ -6,7 +6,7 @@ place where an exception becomes an answer.
 """
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 
 import msgspec
 import trio
@@ -195,30 +195,32 @@ class Processor:
     # Work: handlers that wait.
 
     async def _start(self, work: _Work, working: trio.Nursery) -> None:
-        entry = await self._in_flight.admit(work.context.request_id)
+        try:
+            entry = await self._in_flight.admit(work.context.request_id)
+        except trio.Cancelled:
+            if isinstance(work.awaitable, Coroutine):
+                work.awaitable.close()  # it will never run, and is not to be complained of
+            raise
         working.start_soon(self._run, work, entry)
 
     async def _run(self, work: _Work, entry: Entry) -> None:
         context = work.context
-        result: Result | None = None
-        failure: Exception = Unavailable("The server is shutting down: send the request to its successor")
-        with entry.scope:
-            try:
-                result = await work.awaitable
-            except Exception as error:
-                failure = _sole(error)
-                if isinstance(failure, InputRequired):
-                    result = failure.result
-            # A client that does not read keeps its finished requests in flight, and so their number bounded.
-            await self._outgoing.room()
+        outcome: Result | Exception = Unavailable("The server is shutting down: send the request to its successor")
+        try:
+            with entry.scope:
+                outcome = await _outcome(work.awaitable)
+                # A client that does not read keeps its finished requests in flight, and so their number bounded.
+                await self._outgoing.room()
+        except Exception as error:
+            outcome = error  # what a handler raised while it was being cancelled
         context.finished = True
         self._in_flight.leave(context.request_id)
         if entry.cancelled_by_client:
             work.replies.skip()
-        elif result is not None:
-            self._answer(context.request_id, result, context.version, work.replies)
+        elif isinstance(outcome, Result):
+            self._answer(context.request_id, outcome, context.version, work.replies)
         else:
-            self._answer_error(context.request_id, work.method, failure, context.caller, work.replies)
+            self._answer_error(context.request_id, work.method, outcome, context.caller, work.replies)
 
     # Answers.
 
@@ -257,8 +259,12 @@ def _expects_answer(item: Incoming | Malformed) -> bool:
     return item.id is not UNSET
 
 
-def _sole(error: Exception) -> Exception:
-    """The one error in a group of one: a handler with a nursery of its own raises its errors in groups."""
+async def _outcome(work: Awaitable[Result]) -> Result | Exception:
+    """What the handler comes to: its result, its error, or what it needs to know first, which is a result, too."""
+    try:
+        return await work
+    except Exception as raised:
+        error = raised
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
+        error = error.exceptions[0]  # a handler with a nursery of its own raises its errors in groups
+    return error.result if isinstance(error, InputRequired) else error

@@ -35,8 +35,11 @@ async def read_messages(
                 try:
                     batches.send_nowait(batch)  # no detour through the scheduler while there is room
                 except trio.WouldBlock:
-                    with trio.CancelScope(shield=True):
-                        await batches.send(batch)
+                    try:
+                        with trio.CancelScope(shield=True):
+                            await batches.send(batch)
+                    except trio.BrokenResourceError:
+                        return  # the client is gone, and the processor with it
             if not chunk:
                 return
 

@@ -53,7 +53,7 @@ class Writer:
             try:
                 await self._stream.send_all(piece)
             except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-                raise ClientGone("the client closed its end of the output") from error
+                raise ClientGone(f"cannot write to the client: {error.__cause__ or error}") from error
             finally:
                 self._write_scope = None
         if scope.cancelled_caught:
