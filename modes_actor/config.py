@@ -3,10 +3,10 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 LogLevelName = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
@@ -32,7 +32,7 @@ class LoggingSection(Struct):
 
 
 class LimitsSection(Struct):
-    max_line_bytes: int = 16 * 1024 * 1024
+    max_line_bytes: Annotated[int, Meta(ge=1)] = 16 * 1024 * 1024
 
 
 class Config(Struct):

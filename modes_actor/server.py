@@ -49,6 +49,8 @@ class Server:
         registry = Registry()
         register(registry, offer)
         self._processor = Processor(registry, shared, offer.info, limits)
+        self._writer = Writer(outgoing)
+        self._leaving = False
         self._reading = trio.CancelScope()
         self.events, self._events = trio.open_memory_channel[Event](QUEUED_EVENTS)
         """Send changes here, and whoever listens is notified."""
@@ -60,17 +62,15 @@ class Server:
         """
         limits = self._limits
         batches, batches_received = trio.open_memory_channel[list[Message]](limits.queued_batches)
-        writer = Writer(send, self._outgoing)
 
         async def read() -> None:
             with self._reading:
                 await read_messages(receive, batches, line_limit=limits.line_bytes)
-            writer.hurry(limits.drain_seconds)
-            self._processor.end_by(trio.current_time() + limits.drain_seconds)
+            self._leave()
 
         async def write() -> None:
             try:
-                await writer.run()
+                await self._writer.run(send)
             except ClientGone as gone:
                 log.debug("%s", gone)
                 nursery.cancel_scope.cancel()  # nobody is left to finish anything for
@@ -83,3 +83,12 @@ class Server:
     def stop(self) -> None:
         """Stop reading. What was received is answered, then `serve` returns."""
         self._reading.cancel()
+        # Not left to the reader: it may be stuck behind a client that reads nothing, with a batch it must deliver.
+        self._leave()
+
+    def _leave(self) -> None:
+        """From here on, neither running work nor a client that does not read may hold up the end for long."""
+        if not self._leaving:
+            self._leaving = True
+            self._writer.hurry(self._limits.drain_seconds)
+            self._processor.end_by(trio.current_time() + self._limits.drain_seconds)

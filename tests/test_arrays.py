@@ -73,7 +73,11 @@ async def test_initialize_must_not_be_part_of_an_array() -> None:
         ]
 
 
-@pytest.mark.parametrize("version", [v for v in (*ALL_VERSIONS, None) if v is not V2025_03_26], ids=str)
+@pytest.mark.parametrize(
+    "version",
+    [version for version in (*ALL_VERSIONS, None) if version is not V2025_03_26],
+    ids=lambda version: version.name if version else "none yet",
+)
 async def test_every_other_version_refuses_arrays(version: Version | None) -> None:
     """One -32600 for the whole, and the next request works. Also before any version was agreed on."""
     async with talking(version=version) as client:

@@ -4,6 +4,7 @@ All keep Trio's contract for streams. What they add: reading waits first and rea
 then, so that a lone message is not held up by the scheduler; and no description is made non-blocking that is not ours.
 """
 
+import operator
 import os
 import socket
 from abc import abstractmethod
@@ -93,6 +94,7 @@ class _ReadySendStream(_Descriptor, trio.abc.SendStream):
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         with self._writing, memoryview(data) as view:
             self._check_open()
+            await trio.lowlevel.checkpoint_if_cancelled()
             sent = 0
             while sent < len(view):
                 try:
@@ -207,6 +209,6 @@ class ThreadSendStream(_ThreadDescriptor, trio.abc.SendStream):
 def _read_size(max_bytes: int | None) -> int:
     if max_bytes is None:
         return DEFAULT_READ_SIZE
-    if max_bytes < 1:
+    if operator.index(max_bytes) < 1:  # a TypeError now, for what the kernel would refuse after the wait
         raise ValueError("max_bytes must be at least 1")
     return max_bytes

@@ -50,7 +50,7 @@ class _WithMeta(Struct, gc=False):
     meta: RequestMeta | None = field(default=None, name="_meta")
 
 
-_decode_with_meta = msgspec.json.Decoder(_WithMeta).decode
+_with_meta = msgspec.json.Decoder(_WithMeta)
 _decode_cancelled = msgspec.json.Decoder(CancelledParams).decode
 
 
@@ -171,7 +171,7 @@ class Processor:
         try:
             if request_id in self._in_flight.entries or request_id in self._shared.subscriptions.listeners:
                 raise InvalidRequest(f"Invalid request: id {request_id!r} is in use by a request not yet answered")
-            meta = None if params is UNSET else decode_params(_decode_with_meta, params).meta
+            meta = None if params is UNSET else decode_params(_with_meta, params).meta
             caller = self._connection.caller(method, meta)
             handler = self._registry.find(method) if method in caller.version.methods else None
             if handler is None:

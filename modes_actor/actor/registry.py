@@ -22,10 +22,10 @@ Outcome = Result | Awaitable[Result] | None
 class Handler:
     """One method: its decoder, made once, and the function that serves it."""
 
-    __slots__ = ("_decode", "_without_params", "call", "takes_input_responses")
+    __slots__ = ("_decoder", "_without_params", "call", "takes_input_responses")
 
     def __init__(self, params: type[P], call: Callable[[P, RequestContext], Outcome]) -> None:
-        self._decode: Callable[[Raw | bytes], Any] = msgspec.json.Decoder(params).decode
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(params)
         self._without_params: Any = None
         self.call: Callable[[Any, RequestContext], Outcome] = call
         self.takes_input_responses = "input_responses" in params.__struct_fields__
@@ -33,9 +33,9 @@ class Handler:
     def params(self, raw: Raw | UnsetType) -> Any:
         """The typed params; a request without any has them all at their defaults, made once."""
         if raw is not UNSET:
-            return decode_params(self._decode, raw)
+            return decode_params(self._decoder, raw)
         if self._without_params is None:
-            self._without_params = decode_params(self._decode, b"{}")
+            self._without_params = decode_params(self._decoder, b"{}")
         return self._without_params
 
 

@@ -21,8 +21,7 @@ class ClientGone(Exception):
 
 
 class Writer:
-    def __init__(self, stream: trio.abc.SendStream, outgoing: Outgoing) -> None:
-        self._stream = stream
+    def __init__(self, outgoing: Outgoing) -> None:
         self._outgoing = outgoing
         self._patience = math.inf
         self._write_scope: trio.CancelScope | None = None
@@ -33,17 +32,17 @@ class Writer:
         if self._write_scope is not None:
             self._write_scope.deadline = trio.current_time() + patience
 
-    async def run(self) -> None:
+    async def run(self, stream: trio.abc.SendStream) -> None:
         """Write until the queue is closed and empty. Raises `ClientGone` when nobody reads any more."""
         while (frames := await self._outgoing.take()) is not None:
             if len(frames) <= PIECE_SIZE:
-                await self._write(frames)
+                await self._write(stream, frames)
                 continue
             with memoryview(frames) as view:
                 for start in range(0, len(view), PIECE_SIZE):
-                    await self._write(view[start : start + PIECE_SIZE])
+                    await self._write(stream, view[start : start + PIECE_SIZE])
 
-    async def _write(self, piece: bytearray | memoryview) -> None:
+    async def _write(self, stream: trio.abc.SendStream, piece: bytearray | memoryview) -> None:
         # Shielded: after a torn frame nothing that follows could be read, so a write ends by succeeding or with the
         # stream.
         with trio.CancelScope(shield=True) as scope:
@@ -51,7 +50,7 @@ class Writer:
                 scope.deadline = trio.current_time() + self._patience
             self._write_scope = scope
             try:
-                await self._stream.send_all(piece)
+                await stream.send_all(piece)
             except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
                 raise ClientGone(f"cannot write to the client: {error.__cause__ or error}") from error
             finally:

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 
 from modes_actor import __version__
@@ -18,11 +17,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags = _parse(arguments)
     from modes_actor.actor.stdio import StdioUnusable
     from modes_actor.cli.serve import serve
+    from modes_actor.cli.stderr import tell
 
     try:
         serve(load_config(flags, os.environ))
     except (ConfigError, StdioUnusable) as trouble:
-        print(f"modes-actor: {trouble}", file=sys.stderr)  # noqa: T201
+        tell(f"modes-actor: {trouble}")
         return EXIT_UNUSABLE
     return EXIT_OK
 

@@ -9,6 +9,7 @@ import trio
 
 from modes_actor.actor.limits import Limits
 from modes_actor.actor.stdio import Stdio, claim_stdio
+from modes_actor.cli.stderr import StderrHandler, tell
 from modes_actor.config import Config
 from modes_actor.server import Server
 from modes_actor.surface.offer import Offer
@@ -19,18 +20,17 @@ log = logging.getLogger(__name__)
 WAITING = """\
 modes-actor is waiting for JSON-RPC on stdin: it is an MCP server, usually started by an editor.
 To add it to yours, give it this command:  {command}
-To leave: Ctrl-D.
-"""
+To leave: Ctrl-D."""
 
 
 def serve(config: Config) -> None:
     """Serve until the client ends it or a signal comes. Raises `StdioUnusable` where there is nothing to serve on."""
     stdio = claim_stdio()
-    if sys.stderr is not None:
-        logging.basicConfig(level=config.logging.level, format="modes-actor: %(levelname)s: %(message)s")
-        if stdio.is_terminal:
-            sys.stderr.write(WAITING.format(command=_command()))
-            sys.stderr.flush()
+    logging.basicConfig(
+        level=config.logging.level, format="modes-actor: %(levelname)s: %(message)s", handlers=[StderrHandler()]
+    )
+    if stdio.is_terminal:
+        tell(WAITING.format(command=_command()))
     trio.run(_serve, config, stdio)
 
 

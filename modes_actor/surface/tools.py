@@ -15,9 +15,7 @@ from modes_actor.wire.tools import CallToolParams, CallToolResult, ListToolsResu
 
 def register(registry: Registry, offer: Offer) -> None:
     tools = [offered.tool for offered in offer.tools]
-    by_name = {
-        offered.tool.name: (msgspec.json.Decoder(offered.arguments).decode, offered.call) for offered in offer.tools
-    }
+    by_name = {offered.tool.name: (msgspec.json.Decoder(offered.arguments), offered.call) for offered in offer.tools}
 
     def list_tools(params: PaginatedParams, context: RequestContext) -> ListToolsResult:
         listed, next_cursor = page(tools, params.cursor, of="tools")
@@ -31,9 +29,9 @@ def register(registry: Registry, offer: Offer) -> None:
                 f"Unknown tool: {params.name}. Available: {available}",
                 data=ParamsProblem("name", "unknown tool", expected=available, got=params.name),
             )
-        decode, call = found
+        decoder, call = found
         raw = b"{}" if params.arguments is UNSET else params.arguments
-        return call(decode_params(decode, raw, root="arguments"), context)
+        return call(decode_params(decoder, raw, root="arguments"), context)
 
     registry.add("tools/list", PaginatedParams, list_tools)
     registry.add("tools/call", CallToolParams, call_tool)

@@ -4,8 +4,7 @@ Promises: no bytes make it raise; every line gives exactly one message, or none 
 not depend on the lines around it.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -34,13 +33,14 @@ class _AnyObject(Struct):
 
     id: Raw | UnsetType = UNSET
     method: Raw | UnsetType = UNSET
-    jsonrpc: Any = UNSET
+    jsonrpc: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
 
 
 _decode_any_object = msgspec.json.Decoder(_AnyObject).decode
 _decode_id = msgspec.json.Decoder(RequestId).decode
+_decode_version = msgspec.json.Decoder(Literal["2.0"]).decode
 
 
 def decode_lines(block: bytes | bytearray) -> list[Message]:
@@ -50,7 +50,16 @@ def decode_lines(block: bytes | bytearray) -> list[Message]:
         # Nearly always every line is a well-formed message; then one comprehension is all there is to do.
         return [_decode_incoming(line) for line in lines if line]
     except (ValueError, RecursionError):
-        return [message for line in lines if (message := decode_line(line)) is not None]
+        pass
+    messages: list[Message] = []
+    for line in lines:
+        # Decoded here first, no deeper in the stack than above: how far a line may nest is what is left of the stack.
+        try:
+            messages.append(_decode_incoming(line))
+        except (ValueError, RecursionError):
+            if (message := decode_line(line)) is not None:
+                messages.append(message)
+    return messages
 
 
 def decode_line(line: bytes | bytearray) -> Message | None:
@@ -65,12 +74,12 @@ def decode_line(line: bytes | bytearray) -> Message | None:
     return _read_message(line)
 
 
-def decode_params(decode: Callable[[Raw | bytes], T], raw: Raw | bytes, *, root: str = "params") -> T:
+def decode_params(decoder: msgspec.json.Decoder[T], raw: Raw | bytes, *, root: str = "params") -> T:
     """Decode what was left raw, or raise the error that tells the client what is wrong with it."""
     try:
-        return decode(raw)
+        return decoder.decode(raw)
     except msgspec.ValidationError as error:
-        raise invalid_params(error, root=root) from error
+        raise invalid_params(error, decoder.type, root=root) from error
     except (ValueError, RecursionError) as error:
         # Only what the envelope's decoder skips over can still be broken: text that is no UTF-8, absurd numbers.
         raise ParseError(f"Parse error: in `{root}`: {error}") from error
@@ -110,6 +119,7 @@ def _explain(line: bytes | bytearray | Raw) -> Malformed:
         return Malformed(ErrorCode.INVALID_REQUEST, f"Invalid request: {why}", request_id)
 
     try:
+        _check_json(line)  # a decoder stops at the first wrong type, and never sees what comes behind it
         found = _decode_any_object(line)
     except msgspec.ValidationError:
         return invalid("a message is a JSON object")
@@ -123,6 +133,8 @@ def _explain(line: bytes | bytearray | Raw) -> Malformed:
             request_id = _decode_id(found.id)
         except ValueError:
             return invalid("`id` must be a string or an integer")
-    if found.jsonrpc != "2.0":
+    try:
+        _decode_version(found.jsonrpc or b"")
+    except (ValueError, RecursionError):
         return invalid('`jsonrpc` must be "2.0"', request_id)
     return invalid("`method` must be a string", request_id)

@@ -146,12 +146,13 @@ def error_object(error: Exception, era: Era) -> ErrorObject:
     return INTERNAL_ERROR
 
 
-_PLACE = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
+_PLACE = re.compile(r"^(?P<problem>.*?)(?: - at (?:`key` in )?`\$\.?(?P<path>[^`]*)`)?$", re.DOTALL)
 _MISMATCH = re.compile(r"^Expected `(?P<expected>.+?)`, got `(?P<got>.+)`$")
+_CHOICE = re.compile(r"^Invalid (?:enum )?value (?P<got>.*)$", re.DOTALL)
 _MISSING = re.compile(r"^Object missing required field `(?P<name>.+)`$")
 
 
-def invalid_params(error: ValidationError, *, root: str = "params") -> InvalidParams:
+def invalid_params(error: ValidationError, params: Any, *, root: str = "params") -> InvalidParams:
     """The error for params that do not fit their Struct; `data` names the member and what was expected of it."""
     place = _PLACE.match(str(error))
     assert place is not None  # the pattern matches any text
@@ -167,5 +168,13 @@ def invalid_params(error: ValidationError, *, root: str = "params") -> InvalidPa
         return InvalidParams(
             f"Invalid params: `{field}` must be {expected}, not {got}",
             data=ParamsProblem(field, "wrong type", expected=expected, got=got),
+        )
+    if choice := _CHOICE.match(problem):
+        from modes_actor.wire.choices import choices_at  # only a client's mistake pays for it
+
+        expected = "one of " + ", ".join(map(str, choices_at(params, path)))
+        return InvalidParams(
+            f"Invalid params: `{field}` must be {expected}, not {choice['got']}",
+            data=ParamsProblem(field, "unknown value", expected=expected, got=choice["got"]),
         )
     return InvalidParams(f"Invalid params: `{field}`: {problem}", data=ParamsProblem(field, problem))
