@@ -22,7 +22,7 @@ from modes_actor.actor.processor import Processor
 from modes_actor.actor.reader import read_messages
 from modes_actor.actor.registry import Registry
 from modes_actor.actor.subscriptions import Event, Subscriptions
-from modes_actor.actor.writer import ClientGone, Writer
+from modes_actor.actor.writer import ClientGone, OutputFailed, Writer
 from modes_actor.surface import register
 from modes_actor.surface.capabilities import capabilities
 from modes_actor.surface.offer import Offer
@@ -58,10 +58,13 @@ class Server:
     async def serve(self, receive: trio.abc.ReceiveStream, send: trio.abc.SendStream) -> None:
         """Serve until the client closes its end or `stop` is called; answer all that was received. Closes both streams.
 
-        Returns normally whenever the client is the one who ended it, however rudely.
+        Returns normally whenever the client is the one who ended it, however rudely. Raises `OutputFailed` when what
+        there is to say cannot be written for another reason.
         """
         limits = self._limits
         batches, batches_received = trio.open_memory_channel[list[Message]](limits.queued_batches)
+
+        failure: OutputFailed | None = None
 
         async def read() -> None:
             with self._reading:
@@ -69,16 +72,22 @@ class Server:
             self._leave()
 
         async def write() -> None:
+            nonlocal failure
             try:
                 await self._writer.run(send)
             except ClientGone as gone:
                 log.debug("%s", gone)
                 nursery.cancel_scope.cancel()  # nobody is left to finish anything for
+            except OutputFailed as error:
+                failure = error
+                nursery.cancel_scope.cancel()
 
         async with receive, send, trio.open_nursery() as nursery:
             nursery.start_soon(write)
             nursery.start_soon(self._processor.run, batches_received, self._events)
             nursery.start_soon(read)
+        if failure is not None:
+            raise failure
 
     def stop(self) -> None:
         """Stop reading. What was received is answered, then `serve` returns."""

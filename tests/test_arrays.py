@@ -5,7 +5,7 @@ import trio.testing
 
 from modes_actor.actor.limits import Limits
 from modes_actor.wire.versions import ALL_VERSIONS, V2025_03_26, Version
-from tests.conversation import CLIENT_INFO, talking
+from tests.conversation import CLIENT_INFO, stateless_meta, talking
 from tests.sample_offer import Gate, sample_offer
 
 
@@ -112,3 +112,23 @@ async def test_a_broken_array_is_a_parse_error() -> None:
     async with talking(version=V2025_03_26) as client:
         await client.send_bytes(b"[1, 2\n")
         assert (await client.receive())["error"]["code"] == -32700
+
+
+async def test_a_request_of_another_version_inside_an_array_is_refused_and_the_others_answered() -> None:
+    """It names its own version, and that one has no arrays: above all no stream that never answers."""
+    async with talking(sample_offer(), version=V2025_03_26) as client:
+        params = {"notifications": {}, "_meta": stateless_meta()}
+        listen = {"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": params}
+        await client.send([ping("a"), listen])
+        answers = {answer["id"]: answer for answer in await client.receive()}
+        assert answers["a"] == {"jsonrpc": "2.0", "id": "a", "result": {}}
+        assert answers["l"]["error"]["code"] == -32600
+
+
+async def test_an_array_of_millions_is_refused_as_a_whole() -> None:
+    """Only as many items as are allowed are ever looked at."""
+    async with talking(version=V2025_03_26, limits=Limits(in_flight=10)) as client:
+        await client.send_bytes(b"[" + b"0," * 2_000_000 + b"0]\n")
+        answer = await client.receive()
+        assert (answer["error"]["code"], answer["id"]) == (-32600, None)
+        assert await client.result("ping") == {}

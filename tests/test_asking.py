@@ -113,3 +113,21 @@ async def test_an_answer_under_another_name_is_asked_for_again() -> None:
         responses = {"other": {"action": "accept"}}
         result = await client.result("tools/call", {"name": "ask_name", "inputResponses": responses})
         assert result["resultType"] == "input_required"
+
+
+async def test_of_two_answers_to_one_request_the_first_counts() -> None:
+    """Also when both come at once."""
+    async with talking(sample_offer(), capabilities=ELICITATION) as client:
+        asked = await client.request("tools/call", {"name": "ask_name"}, id="call")
+        yes = {"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": {"name": "Ada"}}}
+        no = {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -1, "message": "no"}}
+        await client.send(yes, no)
+        assert (await client.receive())["result"]["content"][0]["text"] == "accept: Ada"
+
+
+async def test_an_answer_whose_error_is_null_is_no_refusal() -> None:
+    """Some libraries always write both members."""
+    async with talking(sample_offer(), capabilities=ELICITATION) as client:
+        asked = await client.request("tools/call", {"name": "ask_name"}, id="call")
+        await client.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}, "error": None})
+        assert (await client.receive())["result"]["content"][0]["text"] == "decline: None"

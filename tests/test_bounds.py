@@ -5,8 +5,10 @@ import trio
 import trio.testing
 
 from modes_actor.actor.limits import Limits
+from modes_actor.actor.subscriptions import ToolsChanged
+from modes_actor.wire.base import PROTOCOL_VERSION_KEY
 from modes_actor.wire.versions import V2026_07_28
-from tests.conversation import talking
+from tests.conversation import Json, talking
 from tests.sample_offer import Gate, sample_offer
 
 
@@ -96,3 +98,67 @@ async def test_a_line_over_the_limit_is_refused_and_the_next_request_works() -> 
         answer = await client.receive()
         assert answer["error"] == {"code": -32600, "message": "Invalid request: longer than 1,000 bytes"}
         assert await client.result("ping") == {}
+
+
+@pytest.mark.parametrize(
+    ("request_id", "uris"),
+    [("x" * 600_000, []), ("short", [""] * 10_000)],
+    ids=["long ids", "very many URIs"],
+)
+async def test_what_a_listener_makes_us_keep_is_bounded(request_id: str, uris: list[str]) -> None:
+    """Its id is kept as long as it listens, and even an empty URI takes room."""
+    async with talking(sample_offer(), version=V2026_07_28) as client:
+        wanted = {"notifications": {"resourceSubscriptions": uris}}
+        answers = [await client.request("subscriptions/listen", wanted, id=request_id + str(n)) for n in range(2)]
+        assert [answer.get("method") for answer in answers] == ["notifications/subscriptions/acknowledged", None]
+        assert answers[1]["error"]["data"] == {"retryable": True}
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("x" * 100_000, {}),
+        ("tools/call", {"name": "x" * 100_000}),
+        ("prompts/get", {"name": "x" * 100_000}),
+        ("resources/read", {"uri": "x" * 100_000}),
+        ("logging/setLevel", {"level": "x" * 100_000}),
+        ("tools/list", {"_meta": {PROTOCOL_VERSION_KEY: "x" * 100_000}}),
+    ],
+    ids=["a method", "a tool", "a prompt", "a resource", "a choice", "a version"],
+)
+async def test_an_error_does_not_grow_with_what_it_complains_of(method: str, params: Json) -> None:
+    """It repeats enough for the reader to know what is meant."""
+    async with talking(sample_offer()) as client:
+        error = await client.error(method, params)
+        assert "xxx" in error["message"]
+        assert len(str(error)) < 3_000
+
+
+async def test_finished_work_of_a_client_that_does_not_read_stays_in_flight() -> None:
+    """Its answers would be queued past the bound, however many requests there are."""
+    gate = Gate()
+    limits = Limits(queued_bytes=10_000, in_flight=3)
+    async with talking(sample_offer(gate), limits=limits, client_must_read=True) as client:
+        big = client.compose("tools/call", {"name": "echo", "arguments": {"text": "x" * 10_000}}, id="big")
+        waits = [client.compose("tools/call", {"name": "wait"}, id=number) for number in range(9)]
+        await client.send(*waits[:3], big, *waits[3:])
+        await trio.testing.wait_all_tasks_blocked()
+        gate.opened.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert gate.entered == 3
+        answered = [str((await client.receive())["id"]) for _ in range(10)]
+        assert sorted(answered) == [*map(str, range(9)), "big"]
+
+
+async def test_events_wait_while_the_client_does_not_read() -> None:
+    """The queue to the client is full: what changed is told when there is room again."""
+    limits = Limits(queued_bytes=100)
+    async with talking(sample_offer(), limits=limits, client_must_read=True) as client:
+        await client.send(client.compose("tools/call", {"name": "echo", "arguments": {"text": "x" * 200}}, id=1))
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(20):
+            client.server.events.send_nowait(ToolsChanged())
+        await trio.testing.wait_all_tasks_blocked()
+        assert client.server.events.statistics().current_buffer_used == 19  # and one in the relay's hands
+        assert (await client.receive())["id"] == 1
+        assert [(await client.receive())["method"] for _ in range(20)] == ["notifications/tools/list_changed"] * 20

@@ -106,7 +106,15 @@ async def test_ping_needs_no_handshake() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requested", "said"), [("1900-01-01", "1900-01-01"), ("2025-11-25", "2025-11-25"), (5, "5"), ({}, "{}")]
+    ("requested", "said"),
+    [
+        ("1900-01-01", "1900-01-01"),
+        ("2025-11-25", "2025-11-25"),
+        (5, "5"),
+        ({}, "{}"),
+        (None, "null"),
+        (False, "false"),
+    ],
 )
 async def test_an_unsupported_version_in_the_metadata_is_refused_with_the_supported_ones(
     requested: Any, said: str
@@ -144,6 +152,7 @@ async def test_an_unknown_log_level_in_the_metadata_is_invalid_params() -> None:
     async with talking(version=None) as client:
         error = await client.error("tools/list", {"_meta": {**stateless_meta(), LOG_LEVEL_KEY: "loud"}})
         assert (error["code"], error["data"]["field"]) == (-32602, f"_meta.{LOG_LEVEL_KEY}")
+        assert "emergency" in error["data"]["expected"]
 
 
 @pytest.mark.parametrize(

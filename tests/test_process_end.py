@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.process import NEVER, Process, answer, call, handshake, lines, offering, ping, said
+from tests.process import COMMAND, NEVER, Process, answer, call, handshake, lines, offering, ping, said
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes of POSIX")
 
@@ -208,3 +208,14 @@ def test_a_client_that_does_not_read_is_not_read_from() -> None:
         code, messages, log = process.finish()
         assert (code, log) == (0, "")
         assert messages == [answer(request_id) for request_id in range(1, last + 1)]
+
+
+@either_signal
+def test_a_log_that_nobody_reads_holds_nothing_up(number: signal.Signals) -> None:
+    """Its pipe is full long before the last of these lines: requests are answered, and a signal is obeyed."""
+    with Process((*COMMAND, "--log-level", "DEBUG")) as process:
+        answers_to_nothing = [{"jsonrpc": "2.0", "id": n, "result": {}} for n in range(10_000)]
+        process.send(*answers_to_nothing, ping(1))
+        assert process.receive() == answer(1)
+        process.signal(number)
+        assert process.wait() == 0

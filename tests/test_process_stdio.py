@@ -290,3 +290,46 @@ def test_a_signal_ends_the_process_while_a_thread_waits_for_input() -> None:
         process.signal(signal.SIGTERM)
         code, messages, log = process.finish()
         assert (code, messages, log.count("\n")) == (0, [], 1)
+
+
+def test_what_was_printed_before_the_server_began_does_not_reach_the_client(tmp_path: Path) -> None:
+    """A library's greeting, still in a buffer when fd 1 is claimed, goes where all stray words go."""
+    (tmp_path / "sitecustomize.py").write_text("print('stray greeting')")
+    with Process(environment={"PYTHONPATH": os.fspath(tmp_path)}) as process:
+        code, messages, log = process.finish_input(ping(1))
+        assert (code, messages, log) == (0, [answer(1)], "stray greeting\n")
+
+
+@pytest.mark.parametrize(("wrong", "name"), [("0>", "stdin"), ("1<", "stdout")])
+def test_a_stdin_or_stdout_open_the_wrong_way_round_is_one_clear_line(tmp_path: Path, wrong: str, name: str) -> None:
+    """Else it would look as if the client had gone at once."""
+    (tmp_path / "file").touch()
+    with Process(without(f"{wrong} {tmp_path / 'file'}")) as process:
+        code, messages, log = process.finish()
+        assert (code, messages, log.count("\n")) == (2, [], 1)
+        assert f"{name} is open the wrong way round" in log
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_answers_that_cannot_be_written_are_an_error() -> None:
+    """A full disk is not a client that has gone: somebody should know that answers are missing."""
+    with Process(without("> /dev/full")) as process:
+        assert process.finish_input(ping(1)) == (
+            1,
+            [],
+            "modes-actor: the answers cannot be written: No space left on device\n",
+        )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has pipes that can be opened a second time")
+def test_a_named_pipe_that_is_held_open_by_its_reader_works(tmp_path: Path) -> None:
+    """`0<>fifo`: clients may come and go, and the input does not end with the first of them."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with Process(without(f"0<> {fifo}")) as process:
+        for request_id in (1, 2):
+            with fifo.open("wb") as client:
+                client.write(lines(ping(request_id)))
+            assert process.receive() == answer(request_id)
+        process.signal(signal.SIGTERM)
+        assert process.finish().code == 0

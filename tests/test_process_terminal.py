@@ -133,3 +133,15 @@ def test_a_terminal_that_is_closed_ends_the_process(terminal: Terminal) -> None:
         code, messages, log = process.finish()
         assert (code, messages) == (0, [])
         assert "Traceback" not in log
+
+
+def test_a_terminal_that_somebody_made_non_blocking_is_no_end_of_input(terminal: Terminal) -> None:
+    """Other programs on the same terminal may have left it so; there is nothing to read yet, that is all."""
+    os.set_blocking(terminal.far, False)
+    with Process(stdin=terminal.far) as process:
+        terminal.hand_over()
+        process.await_log("waiting for JSON-RPC")
+        terminal.wire.send(ping(1))
+        assert process.receive() == answer(1)
+        terminal.wire.send_bytes(END_OF_INPUT)
+        assert process.finish().code == 0

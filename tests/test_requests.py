@@ -7,10 +7,13 @@ import pytest
 import trio
 import trio.testing
 
-from modes_actor.wire.base import LOG_LEVEL_KEY
+from modes_actor.actor.context import RequestContext
+from modes_actor.surface.offer import Offer, OfferedTool
+from modes_actor.wire.base import LOG_LEVEL_KEY, Implementation
+from modes_actor.wire.tools import CallToolResult
 from modes_actor.wire.versions import ALL_VERSIONS, V2025_11_25, V2026_07_28, Version
 from tests.conversation import Json, talking
-from tests.sample_offer import Gate, sample_offer
+from tests.sample_offer import Gate, NoArguments, sample_offer, text, tool
 
 
 @pytest.mark.parametrize("id", [1, 0, -7, 2**70, "", "1", "ünïcode \U0001f600", "a\u0000b"])
@@ -279,3 +282,46 @@ async def test_ids_of_different_types_are_different_requests() -> None:
         await trio.testing.wait_all_tasks_blocked()
         gate.opened.set()
         assert (await client.receive())["id"] == 1
+
+
+async def test_arguments_that_are_null_are_as_good_as_none() -> None:
+    """Null means not set."""
+    async with talking(sample_offer()) as client:
+        result = await client.result("tools/call", {"name": "who", "arguments": None})
+        assert "a test in 2025-11-25" in result["content"][0]["text"]
+
+
+async def test_a_new_log_level_counts_for_what_is_running_too() -> None:
+    """Else a person who turns the noise off goes on hearing it."""
+    gate = Gate()
+    logs = trio.Event()
+
+    async def wait_and_log(arguments: NoArguments, context: RequestContext) -> CallToolResult:
+        logs.set()
+        await gate.opened.wait()
+        await context.log("error", "a problem")
+        return text("done")
+
+    offer = Offer(info=Implementation("x", "1"), tools=[OfferedTool(tool("log"), NoArguments, wait_and_log)])
+    async with talking(offer) as client:
+        await client.send(client.compose("tools/call", {"name": "log"}, id="call"))
+        await logs.wait()
+        await client.result("logging/setLevel", {"level": "emergency"})
+        gate.opened.set()
+        assert (await client.receive())["id"] == "call"
+
+
+async def test_a_handler_that_outlives_its_request_says_nothing_more_in_its_name() -> None:
+    """Progress after the answer would belong to nobody."""
+    kept: list[RequestContext] = []
+
+    async def keep(arguments: NoArguments, context: RequestContext) -> CallToolResult:
+        kept.append(context)
+        return text("kept")
+
+    offer = Offer(info=Implementation("x", "1"), tools=[OfferedTool(tool("keep"), NoArguments, keep)])
+    async with talking(offer) as client:
+        await client.result("tools/call", {"name": "keep", "_meta": {"progressToken": 1}})
+        await kept[0].report_progress(1)
+        await kept[0].log("emergency", "too late")
+        assert await client.result("ping") == {}

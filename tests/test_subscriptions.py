@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import trio.testing
 
+from modes_actor.actor.limits import Limits
 from modes_actor.actor.subscriptions import (
     Event,
     PromptsChanged,
@@ -165,3 +166,16 @@ async def test_a_handshake_client_and_a_listener_both_hear_in_one_process() -> N
         await client.request("subscriptions/listen", listen(toolsListChanged=True), id="s")
         methods = [(message["method"], "params" in message) for message in await heard(client, ToolsChanged())]
         assert methods == [("notifications/tools/list_changed", False), ("notifications/tools/list_changed", True)]
+
+
+async def test_a_listener_hears_nothing_after_its_end() -> None:
+    """Not even of what happened before, where the client was too slow to be told in time."""
+    limits = Limits(queued_bytes=1_000)
+    async with talking(sample_offer(), version=V2026_07_28, limits=limits, client_must_read=True) as client:
+        await client.request("subscriptions/listen", listen(toolsListChanged=True), id="s")
+        await client.send(client.compose("tools/call", {"name": "echo", "arguments": {"text": "x" * 2_000}}, id="big"))
+        await trio.testing.wait_all_tasks_blocked()
+        await client.server.events.send(ToolsChanged())
+        await client.end_input()
+        await trio.testing.wait_all_tasks_blocked()
+        assert [message.get("id") for message in await client.remaining()] == ["big", "s"]

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from msgspec import Struct, structs
+import msgspec
+from msgspec import UNSET, Raw, Struct, structs
 
 from modes_actor.wire.base import (
     CLIENT_CAPABILITIES_KEY,
@@ -13,7 +14,7 @@ from modes_actor.wire.base import (
     RequestMeta,
 )
 from modes_actor.wire.errors import InvalidParams, ParamsProblem, UnsupportedVersion
-from modes_actor.wire.versions import HANDSHAKE_VERSIONS, STATELESS_VERSIONS, Version, stateless_version
+from modes_actor.wire.versions import HANDSHAKE_VERSIONS, STATELESS_VERSIONS, Era, Version, stateless_version
 
 DEFAULT_LOG_LEVEL: Final[LogLevel] = "warning"
 """What a handshake client hears of before it sends `logging/setLevel`."""
@@ -30,6 +31,17 @@ class Caller(Struct, frozen=True, gc=False):
 
 
 _BEFORE_HANDSHAKE = Caller(HANDSHAKE_VERSIONS[0], None, ClientCapabilities(), None)
+
+
+_decode_text = msgspec.json.Decoder(str).decode
+
+
+def _text(raw: Raw) -> str:
+    """A text as it is meant; anything else as it is written."""
+    try:
+        return _decode_text(raw)
+    except (ValueError, RecursionError):
+        return bytes(raw).decode(errors="replace")
 
 
 class Connection:
@@ -59,9 +71,15 @@ class Connection:
         if self._handshake is not None:
             self._handshake = structs.replace(self._handshake, log_level=level)
 
+    def log_level(self, caller: Caller) -> LogLevel | None:
+        """What the caller wants to hear now: a handshake client may have changed its mind since it asked."""
+        if self._handshake is not None and caller.version.era is Era.HANDSHAKE:
+            return self._handshake.log_level
+        return caller.log_level
+
     def caller(self, method: str, meta: RequestMeta | None) -> Caller:
         """Whose request this is. A version in `_meta` alone makes it stateless; else a handshake must have been."""
-        if meta is not None and meta.protocol_version is not None:
+        if meta is not None and meta.protocol_version is not UNSET:
             return self._stateless_caller(meta)
         if self._handshake is not None:
             return self._handshake
@@ -75,9 +93,11 @@ class Connection:
         )
 
     def _stateless_caller(self, meta: RequestMeta) -> Caller:
-        version = stateless_version(meta.protocol_version)
+        assert meta.protocol_version is not UNSET
+        named = _text(meta.protocol_version)
+        version = stateless_version(named)
         if version is None:
-            raise UnsupportedVersion(meta.protocol_version)
+            raise UnsupportedVersion(named)
         self._spoke_stateless = True
         if meta.client_capabilities is None:
             raise InvalidParams(

@@ -80,7 +80,7 @@ class RequestContext(Struct):
 
     async def log(self, level: LogLevel, data: Any, *, logger: str | None = None) -> None:
         """Send a log message to the client, if it wants messages of this level."""
-        wanted = self.caller.log_level
+        wanted = self.shared.connection.log_level(self.caller)
         if wanted is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(wanted):
             return
         await self._notify(MESSAGE, LogMessageParams(level, data, logger))

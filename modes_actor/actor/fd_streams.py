@@ -6,6 +6,7 @@ then, so that a lone message is not held up by the scheduler; and no description
 
 import operator
 import os
+import select
 import socket
 from abc import abstractmethod
 from types import TracebackType
@@ -174,7 +175,7 @@ class ThreadReceiveStream(_ThreadDescriptor, trio.abc.ReceiveStream):
         with self._reading:
             self._check_open()
             try:
-                return await trio.to_thread.run_sync(os.read, self._fd, _read_size(max_bytes), abandon_on_cancel=True)
+                return await trio.to_thread.run_sync(_read, self._fd, _read_size(max_bytes), abandon_on_cancel=True)
             except OSError as error:
                 raise trio.BrokenResourceError("the other end broke off") from error
 
@@ -193,7 +194,7 @@ class ThreadSendStream(_ThreadDescriptor, trio.abc.SendStream):
             rest = bytes(data)
             while True:
                 try:
-                    sent = await trio.to_thread.run_sync(os.write, self._fd, rest, abandon_on_cancel=True)
+                    sent = await trio.to_thread.run_sync(_write, self._fd, rest, abandon_on_cancel=True)
                 except OSError as error:
                     raise trio.BrokenResourceError("the other end is closed") from error
                 rest = rest[sent:]
@@ -204,6 +205,25 @@ class ThreadSendStream(_ThreadDescriptor, trio.abc.SendStream):
         with self._writing:
             self._check_open()
             await trio.lowlevel.checkpoint()
+
+
+# For threads. Somebody else may have made the description non-blocking; then waiting is left to `select`.
+
+
+def _read(fd: int, max_bytes: int) -> bytes:
+    while True:
+        try:
+            return os.read(fd, max_bytes)
+        except BlockingIOError:
+            select.select([fd], [], [])
+
+
+def _write(fd: int, data: bytes) -> int:
+    while True:
+        try:
+            return os.write(fd, data)
+        except BlockingIOError:
+            select.select([], [fd], [])
 
 
 def _read_size(max_bytes: int | None) -> int:

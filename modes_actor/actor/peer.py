@@ -66,10 +66,10 @@ class Peer:
     def answer(self, message: Incoming) -> None:
         """A response came in."""
         waiting = self._waiting.get(message.id) if isinstance(message.id, str | int) else None
-        if waiting is None:
-            log.debug("a response to no request of ours: id %r", message.id)
+        if waiting is None or waiting.answer is not None:
+            log.debug("a response to no request of ours, or a second one")
             return
-        if message.error is not UNSET:
+        if message.error is not UNSET and bytes(message.error) != b"null":
             waiting.answer = ClientAnswer(message.error, is_error=True)
         elif message.result is not UNSET:
             waiting.answer = ClientAnswer(message.result, is_error=False)

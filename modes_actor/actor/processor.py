@@ -29,6 +29,7 @@ from modes_actor.wire.errors import (
     RequestError,
     Unavailable,
     error_object,
+    shortened,
 )
 from modes_actor.wire.jsonrpc import (
     ErrorObject,
@@ -78,8 +79,9 @@ class Processor:
         self, batches: trio.MemoryReceiveChannel[list[Message]], events: trio.MemoryReceiveChannel[Event]
     ) -> None:
         """Serve until the batches end, then finish what is running and close the queue to the writer."""
-        async with trio.open_nursery() as relaying, batches, events:
-            relaying.start_soon(self._relay, events)
+        relaying = trio.CancelScope()
+        async with trio.open_nursery() as nursery, batches, events:
+            nursery.start_soon(self._relay, events, relaying)
             async with trio.open_nursery() as working:
                 async for batch in batches:
                     for message in batch:
@@ -94,20 +96,24 @@ class Processor:
                         elif type(message) is Malformed:
                             self._refuse(message, self._direct)
                 self._shared.peer.close()
+                relaying.cancel()
                 for listener, result in self._shared.subscriptions.end_all():
                     self._answer(listener, result, STATELESS_VERSIONS[-1], self._direct)
-            relaying.cancel_scope.cancel()
         self._outgoing.close()
 
     def end_by(self, deadline: float) -> None:
         """Work that is still running then is cancelled, and its request answered with an error."""
         self._in_flight.end_by(deadline)
 
-    async def _relay(self, events: trio.MemoryReceiveChannel[Event]) -> None:
-        async for event in events:
-            for notification in self._shared.subscriptions.notifications(event):
-                await self._outgoing.room()
-                self._outgoing.post(notification)
+    async def _relay(self, events: trio.MemoryReceiveChannel[Event], scope: trio.CancelScope) -> None:
+        subscriptions = self._shared.subscriptions
+        with scope:
+            async for event in events:
+                for listener in subscriptions.hearing(event):
+                    await self._outgoing.room()
+                    # It may have ended meanwhile, and then it must hear nothing more.
+                    if (notification := subscriptions.notification(event, listener)) is not None:
+                        self._outgoing.post(notification)
 
     # Messages.
 
@@ -126,11 +132,10 @@ class Processor:
 
     async def _accept_array(self, array: IncomingArray, working: trio.Nursery) -> None:
         version = self._connection.version_in_force
-        items = read_array(array) if version is not None and version.arrays else []
-        if not 0 < len(items) <= self._limits.in_flight:
-            allowed = (
-                f"1 to {self._limits.in_flight} messages" if version is not None and version.arrays else "no arrays"
-            )
+        takes_arrays = version is not None and version.arrays
+        items = read_array(array, at_most=self._limits.in_flight) if takes_arrays else None
+        if not items:
+            allowed = f"1 to {self._limits.in_flight} messages" if takes_arrays else "no arrays"
             why = f"Invalid request: this version of the protocol takes {allowed} in a line"
             self._refuse(Malformed(ErrorCode.INVALID_REQUEST, why), self._direct)
             return
@@ -170,12 +175,14 @@ class Processor:
         caller = None
         try:
             if request_id in self._in_flight.entries or request_id in self._shared.subscriptions.listeners:
-                raise InvalidRequest(f"Invalid request: id {request_id!r} is in use by a request not yet answered")
+                raise InvalidRequest("Invalid request: its id is in use by a request not yet answered")
             meta = None if params is UNSET else decode_params(_with_meta, params).meta
             caller = self._connection.caller(method, meta)
+            if replies is not self._direct and not caller.version.arrays:
+                raise InvalidRequest(f"Invalid request: {caller.version.name} takes no requests inside an array")
             handler = self._registry.find(method) if method in caller.version.methods else None
             if handler is None:
-                raise MethodNotFound(f"Method not found: {method}")
+                raise MethodNotFound(f"Method not found: {shortened(method)}")
             typed = handler.params(params)
             context = RequestContext(request_id, caller, self._shared)
             if meta is not None:

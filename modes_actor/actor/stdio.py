@@ -45,18 +45,27 @@ def claim_stdio() -> Stdio:
 
 
 def _status(fd: int, name: str) -> os.stat_result:
+    why = "modes-actor talks to an MCP client through stdin and stdout, so both must be open"
     try:
-        return os.fstat(fd)
+        status = os.fstat(fd)
     except OSError as error:
-        raise StdioUnusable(
-            f"{name} is closed: modes-actor talks to an MCP client through stdin and stdout, so both must be open"
-        ) from error
+        raise StdioUnusable(f"{name} is closed: {why}") from error
+    if _access(fd) == (os.O_WRONLY if fd == 0 else os.O_RDONLY):
+        raise StdioUnusable(f"{name} is open the wrong way round: {why}, one for reading and one for writing")
+    return status
+
+
+def _access(fd: int) -> int | None:
+    """Whether it was opened for reading, writing or both; None where nobody can tell."""
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
 
 
 def _divert(stdout: os.stat_result) -> None:
     """Point fd 0 at nothing and fd 1 at stderr; where stderr is the very file of stdout, at nothing, too."""
-    if sys.stdout is not None:
-        sys.stdout.flush()
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     try:
@@ -71,6 +80,8 @@ def _divert(stdout: os.stat_result) -> None:
             os.dup2(null, 2)
     if null > 2:
         os.close(null)
+    if sys.stdout is not None:
+        sys.stdout.flush()  # only now: what was printed before must not reach the client either
 
 
 def _receive_stream(status: os.stat_result) -> trio.abc.ReceiveStream:
@@ -102,6 +113,8 @@ def _own_description(fd: int, flags: int) -> int | None:
         own = os.open(f"/proc/self/fd/{fd}", flags | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:  # another user's pipe, no /proc, or the other end is gone
         return None
+    if _access(fd) == os.O_RDWR:
+        _duplicate(fd)  # `0<>fifo`: this description is its own other end, and must stay open as long as we do
     return _above_standard(own)
 
 

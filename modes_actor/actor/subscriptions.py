@@ -27,8 +27,13 @@ from modes_actor.wire.notifications import (
 )
 from modes_actor.wire.resources import ResourceUpdatedParams
 
-URI_LIMIT: Final = 1024 * 1024
-"""Characters of subscribed URIs that are kept, all subscriptions together: a client chooses their number and length."""
+KEPT_LIMIT: Final = 1024 * 1024
+"""Characters that all subscriptions together may make us keep: a client chooses their number and their length."""
+KEPT_PER_ENTRY: Final = 64
+"""What even an empty one costs."""
+
+HANDSHAKE_CLIENT: Final = None
+"""Stands for the one client of the handshake era among the ids of listeners."""
 
 
 class ToolsChanged(Struct, frozen=True):
@@ -60,21 +65,21 @@ class Subscriptions:
         self._listener_limit = listener_limit
         self.listeners: dict[RequestId, SubscriptionFilter] = {}
         self._subscribed: set[str] = set()
-        self._uri_bytes = 0
+        self._kept = 0
 
     def subscribe(self, uri: str) -> None:
         if uri not in self._subscribed:
-            self._keep([uri])
+            self._keep(_cost([uri]))
             self._subscribed.add(uri)
 
     def unsubscribe(self, uri: str) -> None:
         if uri in self._subscribed:
             self._subscribed.remove(uri)
-            self._drop([uri])
+            self._kept -= _cost([uri])
 
     def forget_handshake(self) -> None:
         """A new `initialize` starts with no subscriptions."""
-        self._drop(self._subscribed)
+        self._kept -= _cost(self._subscribed)
         self._subscribed.clear()
 
     def listen(self, request_id: RequestId, wanted: SubscriptionFilter) -> None:
@@ -90,7 +95,7 @@ class Subscriptions:
             if promised.resource_subscriptions is not None
             else None,
         )
-        self._keep(granted.resource_subscriptions or ())
+        self._keep(_listener_cost(request_id, granted))
         self.listeners[request_id] = granted
         meta = NotificationMeta(request_id)
         self._outgoing.post(Notification(LISTEN_ACKNOWLEDGED, ListenAcknowledgedParams(granted, meta=meta)))
@@ -98,7 +103,7 @@ class Subscriptions:
     def cancel(self, request_id: RequestId) -> None:
         """The client ended its stream; there is nothing more to say on it."""
         if granted := self.listeners.pop(request_id, None):
-            self._drop(granted.resource_subscriptions or ())
+            self._kept -= _listener_cost(request_id, granted)
 
     def end_all(self) -> list[tuple[RequestId, Result]]:
         """The server is going: what to answer each open `subscriptions/listen` with."""
@@ -109,30 +114,38 @@ class Subscriptions:
             self.cancel(listener)
         return ended
 
-    def notifications(self, event: Event) -> list[Notification]:
-        """The event, once for each that hears of it."""
-        heard = [
-            _notification(event, NotificationMeta(listener))
-            for listener, granted in self.listeners.items()
-            if _covers(granted, event)
-        ]
-        if self._connection.handshake is not None and self._handshake_client_hears(event):
-            heard.insert(0, _notification(event, None))
-        return heard
+    def hearing(self, event: Event) -> list[RequestId | None]:
+        """Who hears of the event: `HANDSHAKE_CLIENT`, or ids of listeners."""
+        return [listener for listener in (HANDSHAKE_CLIENT, *self.listeners) if self._hears(listener, event)]
 
-    def _keep(self, uris: Collection[str]) -> None:
-        size = sum(map(len, uris))
-        if self._uri_bytes + size > URI_LIMIT:
-            raise Unavailable("Too many subscriptions: their URIs are too long to keep")
-        self._uri_bytes += size
+    def notification(self, event: Event, listener: RequestId | None) -> Notification | None:
+        """The event as it is told to one of them; None if that one no longer listens."""
+        if not self._hears(listener, event):
+            return None
+        return _notification(event, None if listener is HANDSHAKE_CLIENT else NotificationMeta(listener))
 
-    def _drop(self, uris: Collection[str]) -> None:
-        self._uri_bytes -= sum(map(len, uris))
-
-    def _handshake_client_hears(self, event: Event) -> bool:
+    def _hears(self, listener: RequestId | None, event: Event) -> bool:
+        if listener is not HANDSHAKE_CLIENT:
+            granted = self.listeners.get(listener)
+            return granted is not None and _covers(granted, event)
+        if self._connection.handshake is None:
+            return False
         if isinstance(event, ResourceUpdated):
             return event.uri in self._subscribed
         return _covers(self._promised, event)
+
+    def _keep(self, cost: int) -> None:
+        if self._kept + cost > KEPT_LIMIT:
+            raise Unavailable("Too many subscriptions: their URIs are too long to keep")
+        self._kept += cost
+
+
+def _cost(uris: Collection[str]) -> int:
+    return sum(map(len, uris)) + KEPT_PER_ENTRY * len(uris)
+
+
+def _listener_cost(request_id: RequestId, granted: SubscriptionFilter) -> int:
+    return _cost(granted.resource_subscriptions or ()) + _cost([str(request_id)])
 
 
 def _promised(capabilities: ServerCapabilities) -> SubscriptionFilter:

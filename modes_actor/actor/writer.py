@@ -4,6 +4,7 @@ Promises: frames are written whole and in order; cancelling the task does not te
 as long as it likes to read; during shutdown, one that reads nothing for `patience` seconds is given up.
 """
 
+import errno
 import logging
 import math
 
@@ -13,11 +14,18 @@ from modes_actor.actor.outgoing import Outgoing
 
 PIECE_SIZE = 64 * 1024
 
+_GONE = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ESHUTDOWN, errno.EIO)
+"""How an end that was closed announces itself; EIO is a terminal's way."""
+
 log = logging.getLogger(__name__)
 
 
 class ClientGone(Exception):
     """The client closed its end, or stopped reading while we were leaving."""
+
+
+class OutputFailed(Exception):
+    """What is said cannot be written, through no doing of the client: the disk is full, say. The message tells why."""
 
 
 class Writer:
@@ -52,7 +60,10 @@ class Writer:
             try:
                 await stream.send_all(piece)
             except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-                raise ClientGone(f"cannot write to the client: {error.__cause__ or error}") from error
+                cause = error.__cause__
+                if isinstance(cause, OSError) and cause.errno not in _GONE:
+                    raise OutputFailed(f"the answers cannot be written: {cause.strerror}") from error
+                raise ClientGone(f"cannot write to the client: {cause or error}") from error
             finally:
                 self._write_scope = None
         if scope.cancelled_caught:

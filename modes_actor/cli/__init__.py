@@ -8,14 +8,18 @@ from modes_actor import __version__
 from modes_actor.config import ConfigError, Flags, load_config
 
 EXIT_OK = 0
+EXIT_FAILED = 1
+"""The answers could not be written."""
 EXIT_UNUSABLE = 2
 """Wrong usage, wrong configuration, or no stdin and stdout to serve on."""
+EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code. Trouble that a person can mend is one line on stderr."""
     flags = _parse(arguments)
     from modes_actor.actor.stdio import StdioUnusable
+    from modes_actor.actor.writer import OutputFailed
     from modes_actor.cli.serve import serve
     from modes_actor.cli.stderr import tell
 
@@ -24,6 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConfigError, StdioUnusable) as trouble:
         tell(f"modes-actor: {trouble}")
         return EXIT_UNUSABLE
+    except OutputFailed as trouble:
+        tell(f"modes-actor: {trouble}")
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED  # before the server was there to take the signal
     return EXIT_OK
 
 

@@ -9,6 +9,7 @@ import trio
 
 from modes_actor.actor.limits import Limits
 from modes_actor.actor.stdio import Stdio, claim_stdio
+from modes_actor.actor.writer import OutputFailed
 from modes_actor.cli.stderr import StderrHandler, tell
 from modes_actor.config import Config
 from modes_actor.server import Server
@@ -24,7 +25,10 @@ To leave: Ctrl-D."""
 
 
 def serve(config: Config) -> None:
-    """Serve until the client ends it or a signal comes. Raises `StdioUnusable` where there is nothing to serve on."""
+    """Serve until the client ends it or a signal comes.
+
+    Raises `StdioUnusable` where there is nothing to serve on, `OutputFailed` where answers cannot be written.
+    """
     stdio = claim_stdio()
     logging.basicConfig(
         level=config.logging.level, format="modes-actor: %(levelname)s: %(message)s", handlers=[StderrHandler()]
@@ -37,18 +41,24 @@ def serve(config: Config) -> None:
 async def _serve(config: Config, stdio: Stdio) -> None:
     info = Implementation(config.server.name, config.server.version, description=config.server.description)
     server = Server(Offer(info=info), Limits(line_bytes=config.limits.max_line_bytes))
+    failure: OutputFailed | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_stop_on_signal, server)
-        await server.serve(stdio.receive, stdio.send)
+        try:
+            await server.serve(stdio.receive, stdio.send)
+        except OutputFailed as error:
+            failure = error  # raised below, where the nursery cannot wrap it
         nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 async def _stop_on_signal(server: Server) -> None:
     """The first signal ends politely, the second at once."""
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
-            log.info("asked to stop: finishing what was received")
             server.stop()
+            log.info("asked to stop: finishing what was received")
             break
         async for second in signals:
             os._exit(128 + second)

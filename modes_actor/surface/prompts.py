@@ -5,7 +5,7 @@ from modes_actor.actor.registry import Registry
 from modes_actor.surface.offer import Offer, Soon
 from modes_actor.surface.pagination import page
 from modes_actor.wire.base import PaginatedParams
-from modes_actor.wire.errors import InvalidParams, ParamsProblem
+from modes_actor.wire.errors import InvalidParams, ParamsProblem, shortened
 from modes_actor.wire.prompts import GetPromptParams, GetPromptResult, ListPromptsResult
 
 
@@ -20,10 +20,10 @@ def register(registry: Registry, offer: Offer) -> None:
         prompts = {prompt.name: prompt for prompt in source.prompts()} if source else {}
         prompt = prompts.get(params.name)
         if source is None or prompt is None:
-            available = ", ".join(prompts) or "none"
+            available, got = ", ".join(prompts) or "none", shortened(params.name)
             raise InvalidParams(
-                f"Unknown prompt: {params.name}. Available: {available}",
-                data=ParamsProblem("name", "unknown prompt", expected=available, got=params.name),
+                f"Unknown prompt: {got}. Available: {available}",
+                data=ParamsProblem("name", "unknown prompt", expected=available, got=got),
             )
         arguments = params.arguments or {}
         for argument in prompt.arguments or ():

@@ -1,7 +1,7 @@
 """`tools/list` and `tools/call`."""
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from modes_actor.actor.context import RequestContext
 from modes_actor.actor.registry import Registry
@@ -9,7 +9,7 @@ from modes_actor.surface.offer import Offer, Soon
 from modes_actor.surface.pagination import page
 from modes_actor.wire.base import PaginatedParams
 from modes_actor.wire.codec import decode_params
-from modes_actor.wire.errors import InvalidParams, ParamsProblem
+from modes_actor.wire.errors import InvalidParams, ParamsProblem, shortened
 from modes_actor.wire.tools import CallToolParams, CallToolResult, ListToolsResult
 
 
@@ -24,13 +24,15 @@ def register(registry: Registry, offer: Offer) -> None:
     def call_tool(params: CallToolParams, context: RequestContext) -> Soon[CallToolResult]:
         found = by_name.get(params.name)
         if found is None:
-            available = ", ".join(by_name) or "none"
+            available, got = ", ".join(by_name) or "none", shortened(params.name)
             raise InvalidParams(
-                f"Unknown tool: {params.name}. Available: {available}",
-                data=ParamsProblem("name", "unknown tool", expected=available, got=params.name),
+                f"Unknown tool: {got}. Available: {available}",
+                data=ParamsProblem("name", "unknown tool", expected=available, got=got),
             )
         decoder, call = found
-        raw = b"{}" if params.arguments is UNSET else params.arguments
+        raw = params.arguments
+        if raw is UNSET or bytes(raw) == b"null":
+            raw = Raw(b"{}")
         return call(decode_params(decoder, raw, root="arguments"), context)
 
     registry.add("tools/list", PaginatedParams, list_tools)

@@ -6,7 +6,7 @@ are ignored, and `null` means "not set".
 
 from typing import Any, ClassVar, Literal
 
-from msgspec import Raw, Struct, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from modes_actor.wire.jsonrpc import RequestId
 
@@ -84,12 +84,12 @@ class ClientCapabilities(WireStruct):
 class RequestMeta(WireStruct):
     """The part of a request's `_meta` that the protocol itself reads.
 
-    `protocol_version` is what makes a request stateless. Its type is open because a version that is not even a string
-    is an unsupported version, not a malformed request.
+    `protocol_version` is what makes a request stateless. It stays raw because a version that is not even a string is an
+    unsupported version, not a malformed request.
     """
 
     progress_token: ProgressToken | None = None
-    protocol_version: Any = field(default=None, name=PROTOCOL_VERSION_KEY)
+    protocol_version: Raw | UnsetType = field(default=UNSET, name=PROTOCOL_VERSION_KEY)
     client_info: Implementation | None = field(default=None, name=CLIENT_INFO_KEY)
     client_capabilities: ClientCapabilities | None = field(default=None, name=CLIENT_CAPABILITIES_KEY)
     log_level: LogLevel | None = field(default=None, name=LOG_LEVEL_KEY)

@@ -1,44 +1,40 @@
 """Which values a member may have, for the client that sent another. Loaded when the first one does."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from msgspec import inspect
 
-_STEP = re.compile(r"\[[^\]]*\]|[^.\[]+")
+_INDEX = re.compile(r"\[[^\]]*\]")
 
 
 def choices_at(params: object, path: str) -> list[str | int]:
     """The values that the type allows at a path as msgspec writes it (`clientInfo.icons[1].theme`)."""
-    types: list[inspect.Type] = [inspect.type_info(params)]
-    for step in _STEP.findall(path):
-        types = [inner for outer in _alternatives(types) for inner in _inside(outer, step)]
-    return [value for type_ in _alternatives(types) for value in _values(type_)]
+    return list(_choices(inspect.type_info(params), path))
 
 
-def _alternatives(types: Iterable[inspect.Type]) -> list[inspect.Type]:
-    return [
-        alternative
-        for type_ in types
-        for alternative in (type_.types if isinstance(type_, inspect.UnionType) else (type_,))
-    ]
+def _choices(type_: inspect.Type, path: str) -> Iterator[str | int]:
+    if isinstance(type_, inspect.UnionType):
+        for alternative in type_.types:
+            yield from _choices(alternative, path)
+    elif not path:
+        yield from _values(type_)
+    elif index := _INDEX.match(path):
+        if isinstance(type_, inspect.DictType | inspect.ListType):
+            inner = type_.value_type if isinstance(type_, inspect.DictType) else type_.item_type
+            yield from _choices(inner, path[index.end() :].removeprefix("."))
+    elif isinstance(type_, inspect.StructType):
+        if path == type_.tag_field and isinstance(type_.tag, str | int):
+            yield type_.tag
+        for field in type_.fields:  # a name may have dots in it, so the path cannot simply be split
+            name = field.encode_name
+            if path == name or path.startswith((f"{name}.", f"{name}[")):
+                yield from _choices(field.type, path.removeprefix(name).removeprefix("."))
 
 
-def _inside(type_: inspect.Type, step: str) -> list[inspect.Type]:
-    match type_:
-        case inspect.StructType(tag_field=tag_field, tag=str() | int() as tag) if tag_field == step:
-            return [inspect.LiteralType((tag,))]
-        case inspect.StructType(fields=fields):
-            return [field.type for field in fields if field.encode_name == step]
-        case inspect.DictType(value_type=inner) | inspect.ListType(item_type=inner):
-            return [inner]
-    return []
-
-
-def _values(type_: inspect.Type) -> list[str | int]:
+def _values(type_: inspect.Type) -> Iterator[str | int]:
     match type_:
         case inspect.LiteralType(values=values):
-            return [value for value in values if isinstance(value, str | int)]
+            yield from (value for value in values if isinstance(value, str | int))
         case inspect.EnumType(cls=cls):
-            return [member.value for member in cls]
-    return []
+            yield from (member.value for member in cls)

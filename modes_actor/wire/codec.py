@@ -4,6 +4,7 @@ Promises: no bytes make it raise; every line gives exactly one message, or none 
 not depend on the lines around it.
 """
 
+from functools import cache
 from typing import Literal, TypeVar
 
 import msgspec
@@ -20,7 +21,6 @@ _WHITESPACE = b" \t\r\n"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _decode_incoming = msgspec.json.Decoder(Incoming).decode
-_decode_array = msgspec.json.Decoder(list[Raw]).decode
 _check_json = msgspec.json.Decoder(Raw).decode
 _encoder = msgspec.json.Encoder()
 
@@ -85,9 +85,17 @@ def decode_params(decoder: msgspec.json.Decoder[T], raw: Raw | bytes, *, root: s
         raise ParseError(f"Parse error: in `{root}`: {error}") from error
 
 
-def read_array(array: IncomingArray) -> list[Incoming | Malformed]:
-    """The messages inside an array, each judged by itself."""
-    return [_read_message(item) for item in _decode_array(array.line)]
+def read_array(array: IncomingArray, *, at_most: int) -> list[Incoming | Malformed] | None:
+    """The messages inside an array, each judged by itself; None if there are more than that."""
+    *items, excess = msgspec.structs.astuple(_array_decoder(at_most).decode(array.line))
+    return None if excess is not UNSET else [_read_message(item) for item in items if item is not UNSET]
+
+
+@cache
+def _array_decoder(at_most: int) -> msgspec.json.Decoder[Struct]:
+    """Reads that many items and one more; those beyond are passed over, which takes no memory however many they are."""
+    fields = [(f"item{number}", Raw | UnsetType, UNSET) for number in range(at_most + 1)]
+    return msgspec.json.Decoder(msgspec.defstruct("FirstItems", fields, array_like=True))
 
 
 def _read_message(line: bytes | bytearray | Raw) -> Incoming | Malformed:

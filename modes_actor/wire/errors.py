@@ -15,6 +15,11 @@ from modes_actor.wire.jsonrpc import ErrorObject
 from modes_actor.wire.versions import STATELESS_VERSIONS, Era
 
 
+def shortened(text: str, *, length: int = 500) -> str:
+    """A client's own words, where an error repeats them: an answer must not grow with what it complains of."""
+    return text if len(text) <= length else f"{text[:length]}…"
+
+
 class ErrorCode(IntEnum):
     PARSE_ERROR = -32700
     INVALID_REQUEST = -32600
@@ -52,7 +57,7 @@ class ParamsProblem(Struct, omit_defaults=True):
 
 class VersionsSupported(Struct):
     supported: list[str]
-    requested: Any
+    requested: str
 
 
 class CapabilitiesRequired(Struct, rename="camel"):
@@ -104,11 +109,12 @@ class Unavailable(InternalError):
 class UnsupportedVersion(RequestError):
     code = ErrorCode.UNSUPPORTED_PROTOCOL_VERSION
 
-    def __init__(self, requested: object) -> None:
+    def __init__(self, requested: str) -> None:
         supported = [version.name for version in STATELESS_VERSIONS]
+        requested = shortened(requested)
         super().__init__(
             f"Unsupported protocol version: {requested}. Supported: {', '.join(supported)}",
-            data=VersionsSupported(supported, str(requested)),
+            data=VersionsSupported(supported, requested),
         )
 
 
@@ -130,6 +136,7 @@ class ResourceNotFound(RequestError):
     code = ErrorCode.RESOURCE_NOT_FOUND
 
     def __init__(self, uri: str) -> None:
+        uri = shortened(uri)
         super().__init__(f"Resource not found: {uri}", data={"uri": uri})
 
     def code_in(self, era: Era) -> ErrorCode:
@@ -173,8 +180,10 @@ def invalid_params(error: ValidationError, params: Any, *, root: str = "params")
         from modes_actor.wire.choices import choices_at  # only a client's mistake pays for it
 
         expected = "one of " + ", ".join(map(str, choices_at(params, path)))
+        got = shortened(choice["got"])
         return InvalidParams(
-            f"Invalid params: `{field}` must be {expected}, not {choice['got']}",
-            data=ParamsProblem(field, "unknown value", expected=expected, got=choice["got"]),
+            f"Invalid params: `{field}` must be {expected}, not {got}",
+            data=ParamsProblem(field, "unknown value", expected=expected, got=got),
         )
+    problem = shortened(problem)
     return InvalidParams(f"Invalid params: `{field}`: {problem}", data=ParamsProblem(field, problem))

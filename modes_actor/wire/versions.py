@@ -75,7 +75,7 @@ def handshake_version(requested: str) -> Version:
     return version
 
 
-def stateless_version(requested: object) -> Version | None:
+def stateless_version(requested: str) -> Version | None:
     """The stateless version of that name, or None."""
-    version = _BY_NAME.get(requested) if isinstance(requested, str) else None
+    version = _BY_NAME.get(requested)
     return version if version is not None and version.era is Era.STATELESS else None
