@@ -14,6 +14,8 @@ LAYERS = {
     "cli": 8,
     "server": 7,
     "surface": 6,
+    "watch": 4,
+    "modes": 3,
     "config": 2,
     "actor": 2,
     "wire": 1,

@@ -1,0 +1,79 @@
+"""Mode files to a catalog. The one place where files of modes are read, and where the last good version is kept.
+
+Promises: nothing raises; a file that cannot be read as a whole keeps the modes it last gave; a file that is gone gives
+none; everything wrong is a Problem of the catalog.
+"""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from modes_actor.modes.catalog import ModeCatalog, builtin_modes, merge
+from modes_actor.modes.model import ModeConfig, Problem, Source
+from modes_actor.modes.restrictions import restriction_problems
+from modes_actor.modes.servers import McpServers, load_servers, server_files
+from modes_actor.modes.text_files import FileUnreadable, read_text
+
+PROJECT_FILE = ".roomodes"
+GLOBAL_FILES = ("modes.yaml", "custom_modes.yaml", "custom_modes.json")
+"""Of two that define the same slug, the earlier counts."""
+
+
+class Loaded(Struct, frozen=True):
+    """Everything that files say about modes, at one moment."""
+
+    catalog: ModeCatalog
+    servers: McpServers
+
+
+class ModeLoader:
+    def __init__(self, project_root: Path, config_dir: Path) -> None:
+        self.project_root = project_root
+        self.config_dir = config_dir
+        self._last_good: dict[Path, list[ModeConfig]] = {}
+
+    def files(self) -> list[Path]:
+        """All files whose change can change what is loaded, whether they exist or not."""
+        return [*self._mode_files(), *server_files(self.project_root, self.config_dir)]
+
+    def load(self) -> Loaded:
+        problems: list[Problem] = []
+        servers = load_servers(server_files(self.project_root, self.config_dir))
+        by_source: dict[Source, list[ModeConfig]] = {"global": [], "project": []}
+        for path, source in self._mode_files().items():
+            known = {mode.slug: mode for mode in by_source[source]}
+            for mode in self._read(path, source, problems):
+                if mode.slug in known:
+                    other = known[mode.slug].origin
+                    message = f"The mode `{mode.slug}` is also defined in {other}, which counts"
+                    problems.append(Problem(str(path), mode.origin.line or 1, 1, "warning", message))
+                else:
+                    by_source[source].append(mode)
+        modes = merge(builtin_modes(), by_source["global"], by_source["project"])
+        problems += [problem for mode in modes for problem in restriction_problems(mode, servers)]
+        return Loaded(ModeCatalog(modes, [*problems, *servers.problems]), servers)
+
+    def _mode_files(self) -> dict[Path, Source]:
+        files: dict[Path, Source] = {self.config_dir / name: "global" for name in GLOBAL_FILES}
+        files[self.project_root / PROJECT_FILE] = "project"
+        return files
+
+    def _read(self, path: Path, source: Source, problems: list[Problem]) -> list[ModeConfig]:
+        try:
+            text = read_text(path)
+        except FileUnreadable as error:
+            problems.append(Problem(str(path), 1, 1, "error", str(error)))
+            return self._last_good.get(path, [])
+        if text is None:
+            self._last_good.pop(path, None)
+            return []
+        from modes_actor.modes.reading import read_modes  # where there are no mode files, nothing that reads them loads
+
+        if not text.is_utf8:
+            message = "Some of the file is no UTF-8, and stands as replacement characters in the modes"
+            problems.append(Problem(str(path), 1, 1, "warning", message, "save it as UTF-8"))
+        found = read_modes(text.text, file=str(path), source=source)
+        problems += found.problems
+        if found.readable:
+            self._last_good[path] = found.modes
+        return self._last_good.get(path, [])

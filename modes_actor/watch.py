@@ -1,0 +1,76 @@
+"""The modes in force, kept in step with their files.
+
+Promises: a change is in force within two seconds; a file is read only once it has stopped changing; `loaded` is always
+whole, one version or the next; every reload is told, with what it changed.
+"""
+
+import logging
+from pathlib import Path
+from typing import Final
+
+import trio
+from msgspec import Struct
+
+from modes_actor.modes.catalog import ModesChanged
+from modes_actor.modes.loader import Loaded, ModeLoader
+from modes_actor.modes.model import Problem
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_SECONDS: Final = 0.5
+"""A change is seen at the next look and in force after the one that finds it settled."""
+
+Signature = tuple[int, int, int, int] | str
+"""What tells a file's versions apart; a word if there is none to look at."""
+
+
+class ModesReloaded(Struct, frozen=True):
+    """Files changed and were read again. `changed` may be empty: then only servers or problems differ."""
+
+    changed: ModesChanged
+    problems: tuple[Problem, ...]
+
+
+class ModeWatch:
+    """Looks at a handful of files, twice a second. Events of the operating system would be quicker, but differ by
+    platform, miss network drives, and wake us in the middle of a save."""
+
+    def __init__(self, loader: ModeLoader) -> None:
+        self._loader = loader
+        self._seen = self._look()
+        self.loaded: Loaded = loader.load()
+
+    async def run(self, events: trio.MemorySendChannel[ModesReloaded]) -> None:
+        """Watch until cancelled."""
+        settled = self._seen
+        while True:
+            await trio.sleep(LOOK_EVERY_SECONDS)
+            before, self._seen = self._seen, self._look()
+            if self._seen == before != settled:
+                settled = self._seen
+                await events.send(self._reload())
+
+    def _reload(self) -> ModesReloaded:
+        before = self.loaded
+        self.loaded = self._loader.load()  # a few milliseconds, once per save
+        changed = self.loaded.catalog.changes_since(before.catalog)
+        log.info(
+            "mode files changed: %d modes, %d added, %d changed, %d removed, %d problems",
+            len(self.loaded.catalog),
+            len(changed.added),
+            len(changed.changed),
+            len(changed.removed),
+            len(self.loaded.catalog.problems),
+        )
+        return ModesReloaded(changed, self.loaded.catalog.problems)
+
+    def _look(self) -> list[Signature]:
+        return [_signature(path) for path in self._loader.files()]
+
+
+def _signature(path: Path) -> Signature:
+    try:
+        status = path.stat()
+    except OSError as error:
+        return type(error).__name__
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
