@@ -115,7 +115,7 @@ def test_a_mode_is_all_that_is_written_with_the_place_of_each_rule() -> None:
             origin=at(23),
             allowed_servers=("docs", "wiki-*"),
             disallowed_servers=(),
-            allowed_tools=(ToolPattern("docs", "get_?"), ToolPattern("wiki-a", "*")),
+            allowed_tools=(ToolPattern("docs", "get_?"), ToolPattern("wiki-a", "*", "mcp__wiki-a__*")),
             disallowed_tools=(ToolPattern("*", "*", "mcp__*"),),
         ),
         extends="code",
