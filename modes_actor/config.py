@@ -1,5 +1,6 @@
 """The configuration: Structs, and where their values come from (flags over environment over file over defaults)."""
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,9 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 LogLevelName = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+
+
+_PROJECT_MARKS = (".roomodes", ".roo", ".git")
 
 
 class ConfigError(Exception):
@@ -25,6 +29,20 @@ class ServerSection(Struct):
 
 class PathsSection(Struct):
     project_root: str | None = None
+    global_config_dir: str = "~/.roo-code"
+
+
+class PersistenceSection(Struct):
+    enabled: bool = True
+    storage_path: str = "~/.roo-code/mcp_sessions"
+
+
+class SessionsSection(Struct):
+    """Seconds."""
+
+    timeout: Annotated[float, Meta(gt=0)] = 3600
+    cleanup_interval: Annotated[float, Meta(gt=0)] = 300
+    persistence: PersistenceSection = field(default_factory=PersistenceSection)
 
 
 class LoggingSection(Struct):
@@ -40,6 +58,7 @@ class Config(Struct):
 
     server: ServerSection = field(default_factory=ServerSection)
     paths: PathsSection = field(default_factory=PathsSection)
+    sessions: SessionsSection = field(default_factory=SessionsSection)
     logging: LoggingSection = field(default_factory=LoggingSection)
     limits: LimitsSection = field(default_factory=LimitsSection)
 
@@ -60,9 +79,24 @@ def load_config(flags: Flags, environment: Mapping[str, str]) -> Config:
     if level := flags.log_level or environment.get("ROO_LOG_LEVEL"):
         where = "--log-level" if flags.log_level else "ROO_LOG_LEVEL"
         config.logging.level = _level(level, where)
+    if config_dir := environment.get("ROO_CONFIG_DIR"):
+        config.paths.global_config_dir = config_dir
+    if timeout := environment.get("ROO_SESSION_TIMEOUT"):
+        config.sessions.timeout = _seconds(timeout, "ROO_SESSION_TIMEOUT")
     if config.paths.project_root is not None:
         config.paths.project_root = _directory(config.paths.project_root)
     return config
+
+
+def project_root(config: Config, working_directory: Path) -> Path:
+    """The configured root, else the nearest directory upwards that looks like a project, else where we are."""
+    if config.paths.project_root is not None:
+        return Path(config.paths.project_root)
+    for directory in (working_directory, *working_directory.parents):
+        marks = [mark for mark in _PROJECT_MARKS if (directory / mark).exists()]
+        if marks and not (marks == [".roo"] and directory == Path.home()):  # that one holds a person's own rules
+            return directory
+    return working_directory
 
 
 def _read(path: Path) -> Config:
@@ -83,6 +117,16 @@ def _level(level: str, where: str) -> LogLevelName:
         levels = ", ".join(get_args(LogLevelName))
         raise ConfigError(f"{where} is {level!r}, but must be one of {levels}") from error
     return known
+
+
+def _seconds(text: str, where: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise ConfigError(f"{where} is {text!r}, but must be a number of seconds above 0")
+    return seconds
 
 
 def _directory(path: str) -> str:

@@ -50,6 +50,7 @@ class Server:
         register(registry, offer)
         self._processor = Processor(registry, shared, offer.info, limits)
         self._writer = Writer(outgoing)
+        self._run_beside = offer.run
         self._leaving = False
         self._reading = trio.CancelScope()
         self.events, self._events = trio.open_memory_channel[Event](QUEUED_EVENTS)
@@ -82,10 +83,14 @@ class Server:
                 failure = error
                 nursery.cancel_scope.cancel()
 
-        async with receive, send, trio.open_nursery() as nursery:
-            nursery.start_soon(write)
-            nursery.start_soon(self._processor.run, batches_received, self._events)
-            nursery.start_soon(read)
+        async with receive, send, trio.open_nursery() as beside:
+            if self._run_beside is not None:
+                beside.start_soon(self._run_beside, self.events)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(write)
+                nursery.start_soon(self._processor.run, batches_received, self._events)
+                nursery.start_soon(read)
+            beside.cancel_scope.cancel()
         if failure is not None:
             raise failure
 

@@ -284,7 +284,7 @@ def serve_offer(**limits: Any) -> NoReturn:
     from modes_actor.cli import main
 
     replaced: dict[str, Callable[..., Any]] = {
-        "Offer": lambda *, info: _offer(info),
+        "modes_offer": lambda config: _offer(Implementation(config.server.name, config.server.version)),
         "Limits": lambda *, line_bytes: Limits(line_bytes=line_bytes, **limits),
     }
     assert replaced.keys() <= vars(serving).keys(), "the command makes its offer elsewhere now"
@@ -295,7 +295,7 @@ def serve_offer(**limits: Any) -> NoReturn:
 def _offer(info: Implementation) -> Offer:
     return Offer(
         info=info,
-        tools=[
+        tools=lambda: [
             OfferedTool(tool("stay"), NoArguments, _stay),
             OfferedTool(tool("see_out"), NoArguments, _see_out),
             OfferedTool(tool("chatter"), NoArguments, _chatter),

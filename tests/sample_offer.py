@@ -190,7 +190,7 @@ def sample_offer(gate: Gate | None = None, *, lists_change: bool = True) -> Offe
     return Offer(
         info=Implementation("sample", "1", title="Sample", icons=[Icon("https://x.invalid/i", sizes=["16x16"])]),
         instructions="Echo things.",
-        tools=[
+        tools=lambda: [
             OfferedTool(described, EchoArguments, echo),
             OfferedTool(tool("everything"), NoArguments, everything),
             OfferedTool(tool("wait"), NoArguments, wait),

@@ -158,7 +158,7 @@ def nothing(arguments: NoArguments, context: RequestContext) -> CallToolResult:
 
 MANY_OF_ALL = Offer(
     info=Implementation("many", "1"),
-    tools=[OfferedTool(tool(name), NoArguments, nothing) for name in NAMES],
+    tools=lambda: [OfferedTool(tool(name), NoArguments, nothing) for name in NAMES],
     resources=Many(),
     prompts=Many(),
 )

@@ -71,9 +71,6 @@ async def test_the_only_error_of_a_handlers_own_nursery_is_the_error_of_the_requ
         ("tools/call", [], "params", "object"),
         ("tools/call", "x", "params", "object"),
         ("tools/call", None, "params", "object"),
-        ("tools/call", {"name": "echo"}, "text", "a value"),
-        ("tools/call", {"name": "echo", "arguments": {"text": 1}}, "text", "str"),
-        ("tools/call", {"name": "echo", "arguments": [1]}, "arguments", "object"),
         ("tools/call", {"name": "nope"}, "name", None),
         ("tools/list", {"cursor": 1}, "cursor", "str | null"),
         ("tools/list", {"_meta": 1}, "_meta", "object | null"),
@@ -98,6 +95,33 @@ async def test_params_of_the_wrong_shape_name_the_member_and_what_was_expected(
         assert field.split(".")[-1].split("[")[0] in error["message"] or "Unknown" in error["message"]
         if expected is not None:
             assert error["data"]["expected"] == expected
+
+
+WRONG_ARGUMENTS = [
+    ({}, "echo: `text` is missing"),
+    ({"text": 1}, "echo: `text` must be str, not int"),
+    ([1], "echo: `arguments` must be object, not array"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), WRONG_ARGUMENTS)
+async def test_wrong_arguments_of_a_tool_are_a_validation_error(arguments: Any, sentence: str) -> None:
+    """In the handshake era a number of our own, with the tool, the parameter and what was expected of it."""
+    async with talking(sample_offer()) as client:
+        error = await client.error("tools/call", {"name": "echo", "arguments": arguments})
+        assert error == {"code": -32004, "message": f"Validation error: {sentence}", "data": sentence}
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), WRONG_ARGUMENTS)
+async def test_wrong_arguments_of_a_tool_are_a_result_in_the_stateless_era(arguments: Any, sentence: str) -> None:
+    """One that a model can read, and a program, too."""
+    async with talking(sample_offer(), version=V2026_07_28) as client:
+        result = await client.result("tools/call", {"name": "echo", "arguments": arguments})
+        message = f"Validation error: {sentence}"
+        assert (result["isError"], result["content"]) == (True, [{"type": "text", "text": message}])
+        assert result["structuredContent"] == {
+            "error": {"code": -32004, "name": "ValidationFailed", "message": message}
+        }
 
 
 @pytest.mark.parametrize(
@@ -302,7 +326,7 @@ async def test_a_new_log_level_counts_for_what_is_running_too() -> None:
         await context.log("error", "a problem")
         return text("done")
 
-    offer = Offer(info=Implementation("x", "1"), tools=[OfferedTool(tool("log"), NoArguments, wait_and_log)])
+    offer = Offer(info=Implementation("x", "1"), tools=lambda: [OfferedTool(tool("log"), NoArguments, wait_and_log)])
     async with talking(offer) as client:
         await client.send(client.compose("tools/call", {"name": "log"}, id="call"))
         await logs.wait()
@@ -319,7 +343,7 @@ async def test_a_handler_that_outlives_its_request_says_nothing_more_in_its_name
         kept.append(context)
         return text("kept")
 
-    offer = Offer(info=Implementation("x", "1"), tools=[OfferedTool(tool("keep"), NoArguments, keep)])
+    offer = Offer(info=Implementation("x", "1"), tools=lambda: [OfferedTool(tool("keep"), NoArguments, keep)])
     async with talking(offer) as client:
         await client.result("tools/call", {"name": "keep", "_meta": {"progressToken": 1}})
         await kept[0].report_progress(1)

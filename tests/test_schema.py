@@ -219,7 +219,8 @@ async def test_an_empty_list_is_what_the_schema_says(method: str, version: Versi
 async def test_a_page_with_more_behind_it_is_what_the_schema_says(version: Version) -> None:
     """With a cursor."""
     sample = sample_offer()
-    answer = await answer_to(version, "tools/list", {}, msgspec.structs.replace(sample, tools=list(sample.tools) * 50))
+    many = list(sample.tools()) * 50
+    answer = await answer_to(version, "tools/list", {}, msgspec.structs.replace(sample, tools=lambda: many))
     check_result(answer, "ListToolsResult", version)
     assert "nextCursor" in answer["result"]
 
@@ -329,7 +330,6 @@ FAULTS: dict[str, tuple[str, Json, int, int]] = {
     "method of the other side": ("roots/list", {}, -32601, -32601),
     "invalid params": ("tools/call", {"name": 5}, -32602, -32602),
     "unknown tool": ("tools/call", {"name": "no such"}, -32602, -32602),
-    "invalid arguments": ("tools/call", {"name": "echo", "arguments": {}}, -32602, -32602),
     "unknown prompt": ("prompts/get", {"name": "no such"}, -32602, -32602),
     "missing prompt argument": ("prompts/get", {"name": "greet"}, -32602, -32602),
     "bad cursor": ("tools/list", {"cursor": "no such"}, -32602, -32602),
@@ -350,6 +350,19 @@ async def test_an_error_is_what_the_schema_says(fault: str, version: Version) ->
         answer = await client.request(method, params, id=fault)
     check_message(answer, version)
     assert (answer["id"], answer["error"]["code"]) == (fault, codes[version.era is Era.STATELESS])
+
+
+@every_version
+async def test_a_tools_own_error_is_what_the_schema_says(version: Version) -> None:
+    """An error in the handshake era, a result in the stateless one."""
+    async with talking(sample_offer(), version=version) as client:
+        answer = await client.request("tools/call", {"name": "echo", "arguments": {}})
+    if version.era is Era.STATELESS:
+        check_result(answer, "CallToolResult", version)
+        assert answer["result"]["isError"] is True
+    else:
+        check_message(answer, version)
+        assert answer["error"]["code"] == -32004
 
 
 @pytest.mark.parametrize("requested", ["1999-01-01", V2025_11_25.name, 5, [], True])

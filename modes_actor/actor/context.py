@@ -25,13 +25,15 @@ PATIENCE_WITH_CLIENTS = 60.0
 """Seconds a client gets for an answer, which may have to come from a person."""
 
 
-class Shared(Struct, frozen=True):
+class Shared(Struct):
     """What all requests of a process have in common."""
 
     connection: Connection
     outgoing: Outgoing
     peer: Peer
     subscriptions: Subscriptions
+    batch: int = 0
+    """Counts the batches that were taken. What is read again and again may be remembered for one, and no longer."""
 
 
 class InputRequired(Exception):

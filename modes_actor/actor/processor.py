@@ -23,6 +23,7 @@ from modes_actor.wire.base import Implementation, RequestMeta, Result
 from modes_actor.wire.codec import Message, decode_params, read_array
 from modes_actor.wire.errors import (
     INTERNAL_ERROR,
+    ApplicationError,
     ErrorCode,
     InvalidRequest,
     MethodNotFound,
@@ -84,6 +85,7 @@ class Processor:
             nursery.start_soon(self._relay, events, relaying)
             async with trio.open_nursery() as working:
                 async for batch in batches:
+                    self._shared.batch += 1
                     for message in batch:
                         if self._outgoing.is_full:
                             await self._outgoing.room()
@@ -241,9 +243,14 @@ class Processor:
     def _answer_error(
         self, request_id: RequestId, method: str, error: Exception, caller: Caller | None, replies: Replies
     ) -> None:
+        era = Era.HANDSHAKE if caller is None else caller.version.era
+        if isinstance(error, ApplicationError) and era is Era.STATELESS and method == "tools/call":
+            from modes_actor.wire.tools import tool_error
+
+            self._answer(request_id, tool_error(error), STATELESS_VERSIONS[-1], replies)
+            return
         if not isinstance(error, RequestError):
             log.error("%s (request %r) failed", method, request_id, exc_info=error)
-        era = Era.HANDSHAKE if caller is None else caller.version.era
         try:
             replies.post(ErrorResponse(request_id, error_object(error, era)))
         except Exception:

@@ -13,8 +13,7 @@ from modes_actor.actor.writer import OutputFailed
 from modes_actor.cli.stderr import StderrHandler, tell
 from modes_actor.config import Config
 from modes_actor.server import Server
-from modes_actor.surface.offer import Offer
-from modes_actor.wire.base import Implementation
+from modes_actor.surface.modes_offer import modes_offer
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +38,7 @@ def serve(config: Config) -> None:
 
 
 async def _serve(config: Config, stdio: Stdio) -> None:
-    info = Implementation(config.server.name, config.server.version, description=config.server.description)
-    server = Server(Offer(info=info), Limits(line_bytes=config.limits.max_line_bytes))
+    server = Server(modes_offer(config), Limits(line_bytes=config.limits.max_line_bytes))
     failure: OutputFailed | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_stop_on_signal, server)

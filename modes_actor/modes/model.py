@@ -1,12 +1,13 @@
 """What a mode is, once it is read: plain values, with the place where each was written."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
 Source = Literal["builtin", "global", "project"]
 Severity = Literal["error", "warning", "info"]
 GroupName = Literal["read", "edit", "browser", "command", "mcp", "modes"]
+GROUP_NAMES: tuple[GroupName, ...] = get_args(GroupName)
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
 DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

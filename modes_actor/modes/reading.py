@@ -5,7 +5,7 @@ sense allow no MCP server at all.
 """
 
 from collections.abc import Callable
-from typing import TypeVar, get_args
+from typing import TypeVar
 
 from msgspec import Struct, structs
 
@@ -20,6 +20,7 @@ from modes_actor.modes.document import (
     read_document,
 )
 from modes_actor.modes.model import (
+    GROUP_NAMES,
     Group,
     GroupName,
     McpRestrictions,
@@ -40,7 +41,6 @@ from modes_actor.wire.errors import shortened
 
 T = TypeVar("T")
 
-GROUP_NAMES: tuple[GroupName, ...] = get_args(GroupName)
 
 _TEXTS = ("name", "roleDefinition", "description", "whenToUse", "customInstructions")
 _WINDOW = ("activeHours", "days", "timezone")

@@ -10,7 +10,10 @@ from msgspec import Struct
 from modes_actor.wire.base import Implementation
 
 if TYPE_CHECKING:
+    import trio
+
     from modes_actor.actor.context import RequestContext
+    from modes_actor.actor.subscriptions import Event
     from modes_actor.wire.completion import CompleteParams, Completion
     from modes_actor.wire.prompts import GetPromptResult, Prompt
     from modes_actor.wire.resources import ReadResourceResult, Resource, ResourceTemplate
@@ -54,8 +57,11 @@ class Offer(Struct, kw_only=True, frozen=True):
 
     info: Implementation
     instructions: str | None = None
-    tools: Sequence[OfferedTool] = ()
+    tools: Callable[[], Sequence[OfferedTool]] = tuple
+    """Asked once, when the first client wants to know of tools."""
     resources: Resources | None = None
     prompts: Prompts | None = None
     complete: Callable[[CompleteParams, RequestContext], Soon[Completion]] | None = None
     lists_change: bool = False
+    run: Callable[[trio.MemorySendChannel[Event]], Awaitable[None]] | None = None
+    """Runs beside the server until it is cancelled; what changes meanwhile, it sends."""

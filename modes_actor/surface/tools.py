@@ -1,5 +1,7 @@
 """`tools/list` and `tools/call`."""
 
+import difflib
+
 import msgspec
 from msgspec import UNSET, Raw
 
@@ -9,13 +11,14 @@ from modes_actor.surface.offer import Offer, Soon
 from modes_actor.surface.pagination import page
 from modes_actor.wire.base import PaginatedParams
 from modes_actor.wire.codec import decode_params
-from modes_actor.wire.errors import InvalidParams, ParamsProblem, shortened
+from modes_actor.wire.errors import InvalidParams, ParamsProblem, ValidationFailed, shortened
 from modes_actor.wire.tools import CallToolParams, CallToolResult, ListToolsResult
 
 
 def register(registry: Registry, offer: Offer) -> None:
-    tools = [offered.tool for offered in offer.tools]
-    by_name = {offered.tool.name: (msgspec.json.Decoder(offered.arguments), offered.call) for offered in offer.tools}
+    offered_tools = offer.tools()
+    tools = [offered.tool for offered in offered_tools]
+    by_name = {offered.tool.name: (msgspec.json.Decoder(offered.arguments), offered.call) for offered in offered_tools}
 
     def list_tools(params: PaginatedParams, context: RequestContext) -> ListToolsResult:
         listed, next_cursor = page(tools, params.cursor, of="tools")
@@ -33,7 +36,22 @@ def register(registry: Registry, offer: Offer) -> None:
         raw = params.arguments
         if raw is UNSET or bytes(raw) == b"null":
             raw = Raw(b"{}")
-        return call(decode_params(decoder, raw, root="arguments"), context)
+        try:
+            arguments = decode_params(decoder, raw, root="arguments")
+        except InvalidParams as wrong:
+            raise ValidationFailed(f"{params.name}: {_explained(wrong)}") from wrong
+        return call(arguments, context)
 
     registry.add("tools/list", PaginatedParams, list_tools)
     registry.add("tools/call", CallToolParams, call_tool)
+
+
+def _explained(wrong: InvalidParams) -> str:
+    """The sentence without the protocol's words; where a choice was wrong, with the one that was probably meant."""
+    sentence = wrong.message.removeprefix("Invalid params: ")
+    problem = wrong.data
+    if isinstance(problem, ParamsProblem) and problem.problem == "unknown value":
+        choices = (problem.expected or "").removeprefix("one of ").split(", ")
+        near = difflib.get_close_matches((problem.got or "").strip("'\"").lower(), choices, n=1)
+        return f"{sentence} (did you mean {near[0]}?)" if near else sentence
+    return sentence

@@ -122,6 +122,7 @@ class Result(WireStruct, kw_only=True):
     """What a handler returns. `result_type` and the server's part of `_meta` are filled in by `shape` for the era."""
 
     cacheable: ClassVar[bool] = False
+    lists_tools: ClassVar[bool] = False
 
     meta: Meta | None = field(default=None, name="_meta")
     result_type: str | None = None

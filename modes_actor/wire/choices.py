@@ -14,7 +14,9 @@ def choices_at(params: object, path: str) -> list[str | int]:
 
 
 def _choices(type_: inspect.Type, path: str) -> Iterator[str | int]:
-    if isinstance(type_, inspect.UnionType):
+    if isinstance(type_, inspect.Metadata):
+        yield from _choices(type_.type, path)
+    elif isinstance(type_, inspect.UnionType):
         for alternative in type_.types:
             yield from _choices(alternative, path)
     elif not path:

@@ -143,6 +143,53 @@ class ResourceNotFound(RequestError):
         return self.code if era is Era.HANDSHAKE else ErrorCode.INVALID_PARAMS
 
 
+class ApplicationError(RequestError):
+    """Something about modes, tasks and what they allow. `phrase` opens the message, the sentence is also the data.
+
+    In the stateless era a tool answers these as results (see `wire.tools.tool_error`), and other methods as invalid
+    params: the numbers below are the handshake era's.
+    """
+
+    phrase: ClassVar[str]
+
+    def __init__(self, sentence: str) -> None:
+        message = sentence if sentence.startswith(self.phrase) else f"{self.phrase}: {sentence}"
+        super().__init__(message, data=sentence)
+
+    def code_in(self, era: Era) -> ErrorCode:
+        return self.code if era is Era.HANDSHAKE else ErrorCode.INVALID_PARAMS
+
+
+class ModeNotFound(ApplicationError):
+    code = ErrorCode.MODE_NOT_FOUND
+    phrase = "Mode not found"
+
+
+class TaskNotFound(ApplicationError):
+    code = ErrorCode.TASK_NOT_FOUND
+    phrase = "Task not found"
+
+
+class SessionExpired(ApplicationError):
+    code = ErrorCode.SESSION_EXPIRED
+    phrase = "Session expired"
+
+
+class ValidationFailed(ApplicationError):
+    code = ErrorCode.VALIDATION_ERROR
+    phrase = "Validation error"
+
+
+class ToolRestricted(ApplicationError):
+    code = ErrorCode.TOOL_RESTRICTION_ERROR
+    phrase = "Tool restriction error"
+
+
+class FileRestricted(ApplicationError):
+    code = ErrorCode.FILE_RESTRICTION_ERROR
+    phrase = "File restriction error"
+
+
 INTERNAL_ERROR = ErrorObject(int(ErrorCode.INTERNAL_ERROR), "Internal error: the server's log has the details")
 
 

@@ -26,6 +26,8 @@ def shape_result(result: Result, version: Version, server_info: Implementation) 
 
 
 def _stateless(result: Result, server_info: Implementation) -> Result:
+    if result.lists_tools:
+        result = _with_errors(result)
     meta = {**(result.meta or {}), SERVER_INFO_KEY: server_info}
     result_type = result.result_type or "complete"
     if isinstance(result, CacheableResult):
@@ -37,6 +39,20 @@ def _stateless(result: Result, server_info: Implementation) -> Result:
             cache_scope=result.cache_scope or "private",
         )
     return msgspec.structs.replace(result, meta=meta, result_type=result_type)
+
+
+def _with_errors(result: Result) -> Result:
+    """A tool's errors are results in this era, so its output is one or the other."""
+    from modes_actor.wire.tools import TOOL_ERROR_SCHEMA, ListToolsResult
+
+    assert isinstance(result, ListToolsResult)
+    tools = [
+        msgspec.structs.replace(tool, output_schema={"type": "object", "oneOf": [schema, TOOL_ERROR_SCHEMA]})
+        if (schema := tool.output_schema) is not None
+        else tool
+        for tool in result.tools
+    ]
+    return msgspec.structs.replace(result, tools=tools)
 
 
 def _older_content(result: Result, version: Version) -> Result:

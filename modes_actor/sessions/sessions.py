@@ -1,0 +1,264 @@
+"""The sessions of all clients of a store: what may be done to them, and when they end.
+
+Promises: what a method that changes something returned is durable; any use of a session keeps it alive, and costs no
+transaction; an expired session is told apart from one that never was, for as long as its tombstone is kept.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec import Struct, structs
+
+from modes_actor.sessions import tables
+from modes_actor.sessions.model import (
+    Completed,
+    FinalState,
+    Message,
+    ModeChange,
+    ModeSwitched,
+    Node,
+    Session,
+    SessionCreated,
+    SessionEvent,
+    SessionsExpired,
+    Task,
+    TaskCompleted,
+    is_session_id,
+    new_session_id,
+    new_task_id,
+)
+from modes_actor.wire.errors import SessionExpired, TaskNotFound, ValidationFailed, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from sqlite3 import Connection
+
+    from modes_actor.store.database import Store
+
+T = TypeVar("T")
+
+TOMBSTONE_SECONDS: Final = 24 * 3600.0
+EXPIRED_AT_ONCE: Final = 500
+"""Sessions that one transaction cleans up, so that others get their turn at the file."""
+
+
+class Timing(Struct, frozen=True, kw_only=True):
+    """How long sessions last. A touch is written with the next commit, at the latest after a tenth of the timeout."""
+
+    timeout: float = 3600.0
+    cleanup_interval: float = 300.0
+
+    @property
+    def tick(self) -> float:
+        return min(self.cleanup_interval, self.timeout / 10)
+
+
+class Sessions:
+    def __init__(
+        self,
+        store: Store,
+        timing: Timing | None = None,
+        *,
+        tell: Callable[[SessionEvent], None] = lambda event: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self.timing = timing or Timing()
+        self._tell = tell
+        self._now = now
+        self._touched: dict[str, float] = {}
+        self._being_written: dict[str, float] = {}
+
+    # Looking.
+
+    def get(self, session_id: str) -> Session:
+        """The session, which counts as a use of it. Raises `ValidationFailed`, `TaskNotFound` or `SessionExpired`."""
+        session = self._store.read(lambda connection: self._find(connection, session_id))
+        session = structs.replace(session, last_activity=self._last_activity(session))
+        self._touched[session_id] = self._now()
+        return session
+
+    def get_by_task(self, task_id: str) -> Session:
+        session = self._store.read(lambda connection: tables.find_by_task(connection, task_id))
+        if session is None:
+            raise TaskNotFound(f"Task not found: {shortened(task_id, length=100)}")
+        return self.get(session.session_id)
+
+    def messages(self, session: Session) -> list[Message]:
+        return self._store.read(lambda connection: tables.messages(connection, session.session_id))
+
+    def mode_history(self, session: Session) -> list[ModeChange]:
+        return self._store.read(lambda connection: tables.mode_changes(connection, session.session_id))
+
+    def hierarchy(self, session: Session) -> list[Node]:
+        return self._store.read(lambda connection: tables.hierarchy(connection, session))
+
+    def recent(self, *, prefix: str = "", limit: int = 100) -> list[Session]:
+        """The live sessions, the one last used first."""
+        since = self._now() - self.timing.timeout
+        found = self._store.read(lambda connection: tables.recent(connection, since=since, limit=limit, prefix=prefix))
+        return sorted(found, key=self._last_activity, reverse=True)
+
+    def seconds_idle(self, session: Session) -> float:
+        """Before this use of it."""
+        return max(0.0, self._now() - session.last_activity)
+
+    def age(self, session: Session) -> float:
+        return max(0.0, self._now() - session.created)
+
+    # Changing.
+
+    async def create(self, mode: str, initial_message: str | None, parent_session_id: str | None) -> Session:
+        """A new session with an active task, below another's task if one is named."""
+        now = self._now()
+        task = Task(
+            task_id=new_task_id(),
+            mode=mode,
+            state="active",
+            created=now,
+            completed=None,
+            parent_session_id=parent_session_id,
+            metadata={},
+        )
+        session = Session(session_id=new_session_id(), task=task, created=now, last_activity=now)
+
+        def insert(connection: Connection) -> tuple[str, ...]:
+            if parent_session_id is not None:
+                self._active(self._find(connection, parent_session_id), "take subtasks")
+                tables.touch(connection, [(parent_session_id, now)])
+            tables.insert(connection, session)
+            tables.add_mode_change(connection, session.session_id, ModeChange(mode, None, now))
+            if initial_message is not None:
+                tables.add_message(connection, session.session_id, Message("user", initial_message, now))
+            return _above(connection, session)
+
+        self._tell(SessionCreated(session.session_id, await self._write(insert)))
+        return session
+
+    async def switch(self, session_id: str, mode: str, reason: str | None) -> tuple[str, Session]:
+        """Put a task into another mode. Returns the mode before, and the session after."""
+        now = self._now()
+
+        def switch(connection: Connection) -> tuple[str, Session, tuple[str, ...]]:
+            before = self._active(self._find(connection, session_id), "switch modes")
+            tables.set_mode(connection, session_id, mode, now)
+            tables.add_mode_change(connection, session_id, ModeChange(mode, reason, now))
+            return before.task.mode, self._find(connection, session_id), _above(connection, before)
+
+        old_mode, session, above = await self._write(switch)
+        self._tell(ModeSwitched(session_id, above))
+        return old_mode, session
+
+    async def complete(self, session_id: str, state: FinalState, result: str | None) -> Completed:
+        """End a task. Its result becomes an assistant's message; cancelling one cancels all that is active below it."""
+        now = self._now()
+
+        def complete(connection: Connection) -> tuple[Completed, tuple[str, ...]]:
+            before = self._active(self._find(connection, session_id), "be completed again")
+            below = tables.active_descendants(connection, session_id) if state == "cancelled" else []
+            for each in (session_id, *below):
+                tables.set_state(connection, each, state, now)
+            if result is not None:
+                tables.add_message(connection, session_id, Message("assistant", result, now))
+            children = tables.children(connection, session_id)
+            still_open = sum(child.task.state == "active" for child in children)
+            completed = Completed(self._find(connection, session_id), tuple(below), still_open)
+            return completed, _above(connection, before)
+
+        completed, above = await self._write(complete)
+        self._tell(TaskCompleted(session_id, above, completed.cancelled))
+        return completed
+
+    async def destroy(self, session_id: str) -> None:
+        """End a session before its time. It answers as expired from then on."""
+
+        def destroy(connection: Connection) -> None:
+            self._find(connection, session_id)
+            tables.expire(connection, [session_id], self._now())
+
+        await self._write(destroy)
+        self._tell(SessionsExpired((session_id,)))
+
+    async def close(self) -> None:
+        await self._store.aclose()
+
+    async def flush(self) -> None:
+        """Write the touches that no commit has taken along yet."""
+        if self._touched:
+            await self._write(lambda connection: None)
+
+    async def clean_up(self) -> int:
+        """Remove sessions that have expired, and tombstones that have served their time. Returns how many sessions."""
+        removed = 0
+        while expired := await self._expire_some():
+            self._tell(SessionsExpired(tuple(expired)))
+            removed += len(expired)
+        return removed
+
+    async def _expire_some(self) -> list[str]:
+        now = self._now()
+        # Not at once: another process may know of a later use that it has not written yet.
+        before = now - self.timing.timeout - self.timing.tick
+        forget = now - TOMBSTONE_SECONDS
+
+        def expire(connection: Connection) -> list[str]:
+            found = tables.idle_since(connection, before, EXPIRED_AT_ONCE)
+            tables.expire(connection, found, now)
+            tables.forget_expired(connection, forget)
+            return found
+
+        # Reading costs no transaction, and mostly there is nothing to do.
+        is_due = self._store.read(lambda connection: tables.is_clean_up_due(connection, before, forget))
+        return await self._write(expire) if is_due else []
+
+    # Inside.
+
+    async def _write(self, change: Callable[[Connection], T]) -> T:
+        """Run a change, and take along all touches since the last one."""
+        touched, self._touched = self._touched, {}
+        self._being_written |= touched
+
+        def change_and_touch(connection: Connection) -> T:
+            tables.touch(connection, touched.items())
+            return change(connection)
+
+        try:
+            return await self._store.write(change_and_touch)
+        except BaseException:
+            self._touched = touched | self._touched  # they were not written, and later ones count more
+            raise
+        finally:
+            for session_id, when in touched.items():
+                if self._being_written.get(session_id) == when:
+                    del self._being_written[session_id]
+
+    def _find(self, connection: Connection, session_id: str) -> Session:
+        if not is_session_id(session_id):
+            shown = shortened(session_id, length=100)
+            raise ValidationFailed(f"'{shown}' is no session ID: use one that create_task returned")
+        session = tables.find(connection, session_id)
+        if session is not None and self._last_activity(session) >= self._now() - self.timing.timeout:
+            return session
+        if session is None and tables.expired_at(connection, session_id) is None:
+            raise TaskNotFound(f"Task not found: there is no session {session_id}. Create one with create_task")
+        raise SessionExpired(
+            f"Session {session_id} has expired (timeout: {self.timing.timeout:g}s). Create a new one with create_task"
+        )
+
+    def _active(self, session: Session, what: str) -> Session:
+        if session.task.state != "active":
+            raise ValidationFailed(
+                f"The task of session {session.session_id} is {session.task.state} and cannot {what}"
+            )
+        return session
+
+    def _last_activity(self, session: Session) -> float:
+        session_id = session.session_id
+        known = self._touched.get(session_id) or self._being_written.get(session_id, 0.0)
+        return max(session.last_activity, known)
+
+
+def _above(connection: Connection, session: Session) -> tuple[str, ...]:
+    return tuple(each.session_id for each in tables.ancestors(connection, session))

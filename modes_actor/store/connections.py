@@ -1,0 +1,122 @@
+"""Connections to the one file, which is made, migrated or set aside on the way.
+
+Promises: a connection that is handed out is one to the file which has the name now; its schema is one that is known
+here, even if a newer program has changed it since; a damaged file is set aside when it is opened, never later.
+"""
+
+import logging
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from modes_actor.store.files import file_ids, make_file, opening, set_aside, set_aside_companions
+from modes_actor.store.migrations import Migration, migrate, refuse_newer
+from modes_actor.store.trouble import FileMoved, is_damaged
+
+log = logging.getLogger(__name__)
+
+
+class _Opened:
+    def __init__(self, connection: sqlite3.Connection, path: Path, real: Path) -> None:
+        self.connection = connection
+        self.real = real
+        self.ids = file_ids(path, real)
+        self.schema = _schema_version(connection)
+
+
+class Connected:
+    """One connection, for one thread at a time, that is opened when it is first needed and whenever it must be anew."""
+
+    def __init__(self, path: Path, migrations: Sequence[Migration], *, query_only: bool) -> None:
+        self._path = path
+        self._migrations = migrations
+        self._query_only = query_only
+        self._opened: _Opened | None = None
+
+    def ensure(self) -> None:
+        """Open the file that has the name now, unless that is done."""
+        before = self._opened
+        if before is not None:
+            if self._in_place(before):
+                return
+            log.warning("%s was deleted or replaced: it is opened again", self._path)
+            self.drop()
+        self._opened = self._open(before)
+
+    def begin(self, statement: str) -> sqlite3.Connection:
+        """Begin a transaction, and make sure that the schema is still one that is known."""
+        assert self._opened is not None
+        connection = self._opened.connection
+        connection.execute(statement)
+        try:
+            version = _schema_version(connection)  # from here on it is one snapshot
+            if version != self._opened.schema:
+                refuse_newer(connection, self._migrations)
+                self._opened.schema = version
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        return connection
+
+    def check_still_there(self) -> None:
+        """Raise `FileMoved` if what was just committed went to a file that has lost its name."""
+        assert self._opened is not None
+        if not self._in_place(self._opened):
+            raise FileMoved
+
+    def drop(self) -> None:
+        """Close it, with whatever it had begun. The next use opens another."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            close(opened.connection)
+
+    def _in_place(self, opened: _Opened) -> bool:
+        # Nobody can take over the number of a file that we have open, so the number says it all.
+        return file_ids(self._path, opened.real) == opened.ids
+
+    def _open(self, before: _Opened | None) -> _Opened:
+        real = Path(os.path.realpath(self._path))
+        with opening(real.parent):
+            if before is not None:
+                now = file_ids(self._path, before.real)
+                if now.main != before.ids.main and now.wal == before.ids.wal is not None:
+                    set_aside_companions(before.real)  # they belong to the file that was replaced
+            try:
+                return self._connect(real)
+            except sqlite3.Error as error:
+                if not is_damaged(error):
+                    raise
+                log.error("%s is no database, or is damaged: %s; it is set aside as %s", real, error, set_aside(real))
+            return self._connect(real)
+
+    def _connect(self, real: Path) -> _Opened:
+        make_file(real)
+        connection = sqlite3.connect(real, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            refuse_newer(connection, self._migrations)  # before anything is changed
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            migrate(connection, self._migrations)
+            if self._query_only:
+                connection.execute("PRAGMA query_only = ON")
+            return _Opened(connection, self._path, real)
+        except BaseException:
+            close(connection)
+            raise
+
+
+def close(connection: sqlite3.Connection) -> None:
+    try:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")  # a cursor somebody kept would keep the transaction
+        connection.close()
+    except sqlite3.Error as error:
+        log.warning("a connection to the store could not be closed: %s", error)
+
+
+def _schema_version(connection: sqlite3.Connection) -> int:
+    version: int
+    (version,) = connection.execute("PRAGMA schema_version").fetchone()
+    return version

@@ -1,0 +1,230 @@
+"""What the surface of modes stands on: the modes in force, the sessions, the project; and what runs behind them.
+
+Everything is made on first use, so that a client which only opens and pings pays for nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+
+from modes_actor.actor.subscriptions import Event, PromptsChanged, ResourcesChanged, ResourceUpdated
+from modes_actor.config import Config, project_root
+from modes_actor.wire.errors import ModeNotFound, RequestError, ValidationFailed, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from modes_actor.actor.context import RequestContext
+    from modes_actor.modes.catalog import ModeCatalog
+    from modes_actor.modes.decisions import DecisionContext
+    from modes_actor.modes.loader import Loaded
+    from modes_actor.modes.model import ModeConfig
+    from modes_actor.sessions.model import Session, SessionEvent
+    from modes_actor.sessions.sessions import Sessions
+    from modes_actor.watch import ModesReloaded, ModeWatch
+
+log = logging.getLogger(__name__)
+
+STORE_FILE = "sessions.db"
+AFTER_A_FAILURE_SECONDS = 5.0
+
+
+class House:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        working_directory: Path | None = None,
+        home: Path | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.config = config
+        self.home = home or Path.home()
+        self.root = project_root(config, working_directory or Path.cwd())
+        self._now = now
+        self._to_tell: dict[Event, None] = {}
+        self._news = trio.Event()
+        self._watching = trio.Event()
+        self._batch = -1
+        self._context: DecisionContext | None = None
+        self._seen: dict[str, Session] = {}
+
+    # Modes.
+
+    @cached_property
+    def _watch(self) -> ModeWatch:
+        from modes_actor.modes.loader import ModeLoader
+        from modes_actor.watch import ModeWatch
+
+        watch = ModeWatch(ModeLoader(self.root, Path(self.config.paths.global_config_dir).expanduser()))
+        for problem in watch.loaded.catalog.problems:
+            log.log(logging.WARNING if problem.severity != "info" else logging.DEBUG, "%s", problem)
+        self._watching.set()
+        return watch
+
+    @property
+    def loaded(self) -> Loaded:
+        return self._watch.loaded
+
+    @property
+    def catalog(self) -> ModeCatalog:
+        return self._watch.loaded.catalog
+
+    def mode(self, slug: str, *, parameter: str = "mode_slug") -> ModeConfig:
+        """Raises `ValidationFailed` for what cannot be a slug, `ModeNotFound` for one that nobody has."""
+        from modes_actor.modes.names import did_you_mean, is_slug
+
+        found = self.catalog.get(slug)
+        if found is not None:
+            return found
+        shown = shortened(slug, length=100)
+        if not is_slug(slug):
+            raise ValidationFailed(f"`{parameter}` must be a slug of letters, digits and `-`, not '{shown}'")
+        hint = did_you_mean(slug, self.catalog.by_slug)
+        available = ", ".join(self.catalog.by_slug)
+        raise ModeNotFound(f"Mode not found: {shown}. {f'{hint.capitalize()} ' if hint else ''}Available: {available}")
+
+    def system_prompt(self, mode: ModeConfig) -> str:
+        from modes_actor.modes.prompt import Project, system_prompt
+        from modes_actor.modes.rules import load_rules
+
+        rules = load_rules(mode.slug, project_root=self.root, home=self.home)
+        for problem in rules.problems:
+            log.warning("%s: %s", problem.source, problem.sentence)
+        return system_prompt(mode, self.catalog, Project(self.loaded.servers, rules.rules))
+
+    # Sessions.
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        from modes_actor.sessions.sessions import Sessions, Timing
+        from modes_actor.sessions.tables import MIGRATIONS
+        from modes_actor.store.database import Store
+
+        section = self.config.sessions
+        path = Path(section.persistence.storage_path).expanduser() / STORE_FILE if section.persistence.enabled else None
+        timing = Timing(timeout=section.timeout, cleanup_interval=section.cleanup_interval)
+        return Sessions(Store(path, MIGRATIONS), timing, tell=self._session_changed, now=self._now)
+
+    def session(self, session_id: str, context: RequestContext) -> Session:
+        """As `Sessions.get`, but the store is asked once per batch: that is when other processes' changes count."""
+        self._begin_batch(context.shared.batch)
+        found = self._seen.get(session_id)
+        if found is None:
+            found = self._seen[session_id] = self.sessions.get(session_id)
+        return found
+
+    def decision_context(self, context: RequestContext) -> DecisionContext:
+        """What decisions depend on, with paths remembered for this batch."""
+        self._begin_batch(context.shared.batch)
+        if self._context is None or self._context.catalog is not self.catalog:
+            from modes_actor.modes.decisions import DecisionContext
+
+            self._context = DecisionContext(self.catalog, str(self.root), self.loaded.servers).for_batch()
+        return self._context
+
+    def _begin_batch(self, batch: int) -> None:
+        if batch != self._batch:
+            self._batch = batch
+            self._context = None
+            self._seen.clear()
+
+    # Behind the surface.
+
+    async def run(self, events: trio.MemorySendChannel[Event]) -> None:
+        """Watch mode files, clean up sessions, and tell of changes, until cancelled; then write what is left."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_keep_going, self._run_watch)
+                nursery.start_soon(_keep_going, self._run_clean_up)
+                nursery.start_soon(self._run_news, events)
+        finally:
+            await self._close()
+
+    async def _run_watch(self) -> None:
+        await self._watching.wait()
+        send, receive = trio.open_memory_channel["ModesReloaded"](0)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._watch.run, send)
+            async for reloaded in receive:
+                for problem in reloaded.problems:
+                    if problem.severity != "info":
+                        log.warning("%s", problem)
+                self._modes_changed(reloaded)
+
+    async def _run_clean_up(self) -> None:
+        section = self.config.sessions
+        last = trio.current_time()
+        while True:
+            await trio.sleep(min(section.cleanup_interval, section.timeout / 10))
+            if "sessions" not in self.__dict__:
+                continue  # nobody has used one yet
+            try:
+                await self.sessions.flush()
+                if trio.current_time() - last >= section.cleanup_interval:
+                    last = trio.current_time()
+                    if removed := await self.sessions.clean_up():
+                        log.info("%d sessions expired", removed)
+            except RequestError as error:
+                log.warning("clean-up failed, and is tried again later: %s", error)
+
+    async def _run_news(self, events: trio.MemorySendChannel[Event]) -> None:
+        while True:
+            await self._news.wait()
+            self._news = trio.Event()
+            news, self._to_tell = self._to_tell, {}
+            try:
+                for event in news:
+                    await events.send(event)
+            except trio.BrokenResourceError:
+                return  # the server is leaving, and nobody listens any more
+
+    async def _close(self) -> None:
+        if "sessions" not in self.__dict__:
+            return
+        with trio.CancelScope(shield=True):
+            try:
+                await self.sessions.flush()
+            except RequestError as error:
+                log.warning("the last uses of sessions could not be written: %s", error)
+            await self.sessions.close()
+
+    # Events.
+
+    def _tell(self, *events: Event) -> None:
+        self._to_tell.update(dict.fromkeys(events))  # the same news twice is one
+        self._news.set()
+
+    def _session_changed(self, event: SessionEvent) -> None:
+        from modes_actor.sessions.model import SessionsExpired, TaskCompleted
+
+        self._seen.clear()
+        changed = event.session_ids if isinstance(event, SessionsExpired) else (event.session_id, *event.ancestors)
+        if isinstance(event, TaskCompleted):
+            changed += event.cancelled
+        self._tell(*(ResourceUpdated(f"task://{session_id}") for session_id in changed))
+
+    def _modes_changed(self, reloaded: ModesReloaded) -> None:
+        changed = reloaded.changed
+        self._context = None
+        if not changed:
+            return
+        slugs = (*changed.added, *changed.changed, *changed.removed)
+        uris = [f"mode://{slug}{part}" for slug in slugs for part in ("", "/config", "/system_prompt")]
+        self._tell(ResourcesChanged(), PromptsChanged(), *map(ResourceUpdated, uris))
+
+
+async def _keep_going(work: Callable[[], Awaitable[None]]) -> None:
+    """What runs behind the surface must not take it down: log what went wrong, and begin again a little later."""
+    while True:
+        try:
+            await work()
+        except Exception:
+            log.exception("background work failed, and begins again")
+        await trio.sleep(AFTER_A_FAILURE_SECONDS)

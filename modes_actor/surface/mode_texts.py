@@ -1,0 +1,126 @@
+"""How modes and tasks are told to people and models: the texts of the seven tools."""
+
+from collections.abc import Iterable, Iterator
+
+from modes_actor.modes.catalog import ModeCatalog, Rules
+from modes_actor.modes.model import GROUP_NAMES, McpRestrictions, ModeConfig
+from modes_actor.sessions.model import Message, Node, Session, iso_time
+
+
+def mode_list(modes: Iterable[ModeConfig], catalog: ModeCatalog) -> str:
+    lines = ["Available modes:", ""]
+    for number, mode in enumerate(modes, 1):
+        lines.append(f"{number}. {mode.slug} ({mode.name}) - {mode.source}")
+        if mode.description:
+            lines.append(f"   Description: {mode.description}")
+        lines.append(f"   Tool groups: {', '.join(_groups_in_short(mode, catalog)) or 'none'}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def mode_info(mode: ModeConfig, catalog: ModeCatalog, system_prompt: str | None) -> str:
+    head = [f"Mode: {mode.name} ({mode.slug})", f"Source: {mode.source}"]
+    if mode.source != "builtin":
+        head.append(f"Defined in: {mode.origin}")
+    if mode.extends is not None:
+        head.append(f"Extends: {mode.extends} (allows no more than that)")
+    if mode.description:
+        head.append(f"Description: {mode.description}")
+    sections = ["\n".join(head)]
+    if mode.when_to_use:
+        sections.append(f"When to use:\n{mode.when_to_use}")
+    sections.append("Tool Groups:\n" + "\n".join(group_lines(mode, catalog)))
+    if mode.mcp_restrictions is not None:
+        sections.append("MCP Restrictions:\n" + "\n".join(restriction_lines(mode.mcp_restrictions)))
+    if mode.custom_instructions:
+        sections.append(f"Custom Instructions:\n{mode.custom_instructions}")
+    if system_prompt is not None:
+        sections.append(f"System Prompt:\n{system_prompt}")
+    return "\n\n".join(sections) + "\n"
+
+
+def group_lines(mode: ModeConfig, catalog: ModeCatalog) -> list[str]:
+    """Every group there is, with a mark for whether the mode may use it, and for what."""
+    lines: list[str] = []
+    for name in GROUP_NAMES:
+        patterns = group_patterns(name, catalog.lineage(mode))
+        if patterns is None:
+            lines.append(f"✗ {name} (not available)")
+        else:
+            lines.append(f"✓ {name}" + (f" (restricted to: {' and '.join(patterns)})" if patterns else ""))
+    return lines
+
+
+def group_patterns(name: str, lineage: tuple[Rules, ...] | None) -> list[str] | None:
+    """The patterns that limit a group, the mode's own and those of what it extends; None if it does not have it."""
+    found = [rules.groups.get(name) for rules in lineage or ()]
+    if not found or any(each is None for each in found):
+        return None
+    return list(dict.fromkeys(each.group.file_regex for each in found if each and each.group.file_regex))
+
+
+def _groups_in_short(mode: ModeConfig, catalog: ModeCatalog) -> Iterator[str]:
+    lineage = catalog.lineage(mode)
+    for name in GROUP_NAMES:
+        patterns = group_patterns(name, lineage)
+        if patterns is not None:
+            yield f"{name} ({' and '.join(patterns)})" if patterns else name
+
+
+def restriction_lines(restrictions: McpRestrictions | None) -> Iterator[str]:
+    if restrictions is None:
+        return
+    kinds = (
+        ("Allowed servers", restrictions.allowed_servers),
+        ("Disallowed servers", restrictions.disallowed_servers),
+        ("Allowed tools", restrictions.allowed_tools),
+        ("Disallowed tools", restrictions.disallowed_tools),
+    )
+    for label, names in kinds:
+        if names is not None:
+            yield f"{label}: {', '.join(map(str, names)) or 'none'}"
+    if restrictions.window is not None:
+        yield f"Only: {restrictions.window.text}"
+
+
+def task_info(
+    session: Session,
+    mode_name: str,
+    *,
+    age: float,
+    idle: float,
+    messages: list[Message] | None,
+    hierarchy: list[Node] | None,
+) -> str:
+    task = session.task
+    lines = [
+        "Task Information",
+        "",
+        f"Session ID: {session.session_id}",
+        f"Task ID: {task.task_id}",
+        f"Mode: {task.mode} ({mode_name})",
+        f"State: {task.state}",
+        f"Created: {iso_time(task.created)}",
+    ]
+    if task.completed is not None:
+        lines.append(f"Completed: {iso_time(task.completed)}")
+    lines += ["", f"Session Age: {age:.0f}s", f"Idle Time: {idle:.0f}s"]
+    if hierarchy is not None:
+        lines += ["", "Hierarchy:", *_hierarchy_lines(session, hierarchy)]
+    if messages is not None:
+        lines += ["", f"Messages ({len(messages)}):"]
+        lines += [f"  [{iso_time(each.timestamp)}] {each.role}: {each.content}" for each in messages]
+    return "\n".join(lines) + "\n"
+
+
+def _hierarchy_lines(session: Session, nodes: list[Node]) -> Iterator[str]:
+    by_session = {node.session_id: node for node in nodes}
+    parent = by_session.get(session.task.parent_session_id or "")
+    children = [node.task_id for node in nodes if node.parent_session_id == session.session_id]
+    yield f"  Parent Task: {parent.task_id if parent else 'none'}"
+    yield f"  Child Tasks: {', '.join(children) or 'none'}"
+    if len(nodes) > 1:
+        yield "  All:"
+        for node in nodes:
+            here = "  <- this one" if node.session_id == session.session_id else ""
+            yield f"    {'  ' * node.depth}{node.task_id} ({node.mode}, {node.state}) {node.session_id}{here}"
