@@ -85,7 +85,16 @@ def load_config(flags: Flags, environment: Mapping[str, str]) -> Config:
         config.sessions.timeout = _seconds(timeout, "ROO_SESSION_TIMEOUT")
     if config.paths.project_root is not None:
         config.paths.project_root = _directory(config.paths.project_root)
+    paths, persistence = config.paths, config.sessions.persistence
+    paths.global_config_dir = _expanded(paths.global_config_dir, "paths.global_config_dir")
+    if persistence.enabled:
+        persistence.storage_path = _expanded(persistence.storage_path, "sessions.persistence.storage_path")
     return config
+
+
+def home_directory() -> Path:
+    """Where the person's own files are; a path that leads nowhere if nobody knows."""
+    return Path(os.path.expanduser("~"))  # `Path.home` would raise
 
 
 def project_root(config: Config, working_directory: Path) -> Path:
@@ -94,7 +103,7 @@ def project_root(config: Config, working_directory: Path) -> Path:
         return Path(config.paths.project_root)
     for directory in (working_directory, *working_directory.parents):
         marks = [mark for mark in _PROJECT_MARKS if (directory / mark).exists()]
-        if marks and not (marks == [".roo"] and directory == Path.home()):  # that one holds a person's own rules
+        if marks and not (marks == [".roo"] and directory == home_directory()):  # that one holds a person's own rules
             return directory
     return working_directory
 
@@ -117,6 +126,13 @@ def _level(level: str, where: str) -> LogLevelName:
         levels = ", ".join(get_args(LogLevelName))
         raise ConfigError(f"{where} is {level!r}, but must be one of {levels}") from error
     return known
+
+
+def _expanded(path: str, key: str) -> str:
+    expanded = os.path.expanduser(path)
+    if expanded.startswith("~"):
+        raise ConfigError(f"{key} is {path}, but there is no home directory: set HOME, or configure another path")
+    return expanded
 
 
 def _seconds(text: str, where: str) -> float:

@@ -22,7 +22,7 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from subprocess import PIPE, Popen
@@ -203,11 +203,25 @@ def trouble_with(answers: bytes, kind: Kind, numbers: range) -> str | None:
 class Child:
     """A process with pipes, killed after `WATCHDOG_SECONDS`: nothing that waits for it waits forever."""
 
-    def __init__(self, name: str, arguments: Sequence[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        *,
+        program: str = sys.executable,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._name = name
         self._expired = False
         self._begin = time.perf_counter()
-        self._process = Popen([sys.executable, *arguments], bufsize=0, stdin=PIPE, stdout=PIPE, cwd=ROOT)
+        self._process = Popen(
+            [program, *arguments],
+            bufsize=0,
+            stdin=PIPE,
+            stdout=PIPE,
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+        )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self.stdin, self._output = self._process.stdin, self._process.stdout.fileno()

@@ -6,8 +6,8 @@ be resolved with certainty is unusable; nothing but `UnusablePath` is raised.
 
 import os
 import re
+import stat
 import sys
-import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ _GIT_MARK = re.compile(r"diff --git a/(.*) b/(.*)", re.DOTALL)
 _GIT_NAME = re.compile(r"(?:rename|copy) (?:from|to) (.*)", re.DOTALL)
 _XML_PATH = re.compile(r"<path>([^<&]*)</path>")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|[A-Za-z]:|file:")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _BLANKS: Final = " \t\ufeff"
 
 
@@ -158,7 +159,7 @@ def _in_patch(body: str) -> Iterator[str]:
 def _resolve(path: str, root: str) -> str:
     if not path:
         raise UnusablePath("is empty")
-    if any(unicodedata.category(char) == "Cc" for char in path):
+    if _CONTROL.search(path):
         raise UnusablePath("has control characters in it")
     if path != path.strip() or path != path.strip(_BLANKS):
         raise UnusablePath("begins or ends with a space")
@@ -176,6 +177,8 @@ def _resolve(path: str, root: str) -> str:
         raise UnusablePath("begins with `~`, which tools understand differently")
     if path.endswith(("/", "/.", "/..")):
         raise UnusablePath("is a directory")
+    if (plain := _without_links(path, root)) is not None:
+        return plain
     joined = os.path.join(root, path)
     resolved = _real(joined)
     if ".." in path and resolved != _real(os.path.normpath(joined)):
@@ -186,6 +189,28 @@ def _resolve(path: str, root: str) -> str:
     if os.path.isdir(resolved):
         raise UnusablePath("is a directory")
     return os.path.relpath(resolved, root).replace(os.sep, "/")
+
+
+def _without_links(path: str, root: str) -> str | None:
+    """The path itself, if it goes down from the root and meets no link: nearly always, and several times as fast.
+
+    None if it has to be resolved after all.
+    """
+    parts = path.split("/")
+    if not parts[0] or "." in parts or ".." in parts or "" in parts or sys.platform == "win32":
+        return None
+    here = root
+    for part in parts:
+        here = f"{here}/{part}"
+        try:
+            mode = os.lstat(here).st_mode
+        except FileNotFoundError:
+            return path  # what is not there has no links in it
+        if stat.S_ISLNK(mode):
+            return None
+    if stat.S_ISDIR(mode):
+        raise UnusablePath("is a directory")
+    return path
 
 
 def _real(path: str) -> str:

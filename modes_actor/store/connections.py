@@ -7,6 +7,7 @@ here, even if a newer program has changed it since; a damaged file is set aside 
 import logging
 import os
 import sqlite3
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -82,15 +83,13 @@ class Connected:
                 now = file_ids(self._path, before.real)
                 if now.main != before.ids.main and now.wal == before.ids.wal is not None:
                     set_aside_companions(before.real)  # they belong to the file that was replaced
-            try:
-                return self._connect(real)
-            except sqlite3.Error as error:
-                if not is_damaged(error):
-                    raise
-                log.error("%s is no database, or is damaged: %s; it is set aside as %s", real, error, set_aside(real))
-            return self._connect(real)
+            for _ in range(2):
+                if (opened := self._connect(real)) is not None:
+                    return opened
+            raise RuntimeError(f"{real} is damaged as soon as it is made")
 
-    def _connect(self, real: Path) -> _Opened:
+    def _connect(self, real: Path) -> _Opened | None:
+        """None if it was damaged, and is now out of the way."""
         make_file(real)
         connection = sqlite3.connect(real, timeout=0, isolation_level=None, check_same_thread=False)
         try:
@@ -102,9 +101,17 @@ class Connected:
             if self._query_only:
                 connection.execute("PRAGMA query_only = ON")
             return _Opened(connection, self._path, real)
-        except BaseException:
+        except BaseException as error:
+            if not is_damaged(error):
+                close(connection)
+                raise
+            if sys.platform == "win32":
+                close(connection)  # there an open file cannot be renamed
+            aside = set_aside(real)
+            # Not before: closing takes over what is in the WAL, and deletes it, unless the file has moved.
             close(connection)
-            raise
+            log.error("%s is no database, or is damaged (%s): it is set aside as %s", real, error, aside)
+            return None
 
 
 def close(connection: sqlite3.Connection) -> None:

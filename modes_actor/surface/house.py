@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from modes_actor.actor.subscriptions import Event, PromptsChanged, ResourcesChanged, ResourceUpdated
-from modes_actor.config import Config, project_root
+from modes_actor.config import Config, home_directory, project_root
 from modes_actor.wire.errors import ModeNotFound, RequestError, ValidationFailed, shortened
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class House:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.config = config
-        self.home = home or Path.home()
+        self.home = home or home_directory()
         self.root = project_root(config, working_directory or Path.cwd())
         self._now = now
         self._to_tell: dict[Event, None] = {}
