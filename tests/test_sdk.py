@@ -61,9 +61,17 @@ def test_the_real_server_opens_and_lists(backend: Backend, mode: str) -> None:
             assert client.server_info is None or client.server_info.name == "roo-modes-server"
             if mode == "legacy":
                 await client.send_ping()
-            assert (await client.list_tools()).tools == []
-            assert (await client.list_resources()).resources == []
-            assert (await client.list_prompts()).prompts == []
+            assert [tool.name for tool in (await client.list_tools()).tools] == [
+                "list_modes",
+                "get_mode_info",
+                "create_task",
+                "switch_mode",
+                "get_task_info",
+                "validate_tool_use",
+                "complete_task",
+            ]
+            assert {str(each.uri) for each in (await client.list_resources()).resources} >= {"mode://code"}
+            assert {each.name for each in (await client.list_prompts()).prompts} >= {"code", "handoff"}
 
     run(backend, talk)
 

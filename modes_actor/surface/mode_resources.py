@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from modes_actor.actor.context import RequestContext
+from modes_actor.modes.catalog import ModeCatalog
 from modes_actor.modes.model import ModeConfig
 from modes_actor.surface.house import House
 from modes_actor.surface.mode_tools import mode_details, task_details
@@ -26,12 +27,12 @@ _TASK_URI = re.compile(r"task://(.*)", re.DOTALL)
 class ModeResources:
     def __init__(self, house: House) -> None:
         self._house = house
-        self._listed: tuple[int, list[Resource]] | None = None
+        self._listed: tuple[ModeCatalog, list[Resource]] | None = None
 
     def resources(self) -> Sequence[Resource]:
         catalog = self._house.catalog
-        if self._listed is None or self._listed[0] != id(catalog):
-            self._listed = (id(catalog), [resource for mode in catalog for resource in self._of_mode(mode)])
+        if self._listed is None or self._listed[0] is not catalog:
+            self._listed = (catalog, [resource for mode in catalog for resource in self._of_mode(mode)])
         return self._listed[1]
 
     def templates(self) -> Sequence[ResourceTemplate]:
@@ -79,7 +80,6 @@ class ModeResources:
     def _whole(self, mode: ModeConfig) -> dict[str, Any]:
         """All about a mode, under the names of the API reference."""
         details: dict[str, Any] = msgspec.to_builtins(mode_details(mode, self._house))
-        del details["system_prompt"]
         for group in details["tool_groups"].values():
             if patterns := group.pop("file_regex", None):
                 group["file_regex"] = " and ".join(patterns)

@@ -6,8 +6,9 @@ from typing import Any
 from msgspec import Struct, structs
 
 from modes_actor.actor.context import RequestContext
+from modes_actor.modes.catalog import ModeCatalog
 from modes_actor.modes.decisions import Allowed, Decision, Denied, Rule, decide
-from modes_actor.modes.model import GROUP_NAMES, GroupName, ModeConfig, Origin
+from modes_actor.modes.model import GROUP_NAMES, ModeConfig, Origin
 from modes_actor.sessions.model import Session, iso_time
 from modes_actor.surface import mode_texts
 from modes_actor.surface.house import House
@@ -57,7 +58,8 @@ _ENDS = _hints(destructive=True)
 class ModeTools:
     def __init__(self, house: House) -> None:
         self._house = house
-        self._lists: dict[tuple[int, str], CallToolResult] = {}
+        self._listed_catalog: ModeCatalog | None = None
+        self._lists: dict[str, CallToolResult] = {}
 
     def offered(self) -> list[OfferedTool]:
         return [
@@ -82,22 +84,14 @@ class ModeTools:
 
     def list_modes(self, arguments: ListModes, context: RequestContext) -> CallToolResult:
         catalog, source = self._house.catalog, arguments.source or "all"
-        key = (id(catalog), source)
-        if key not in self._lists:
+        if self._listed_catalog is not catalog:
+            self._listed_catalog, self._lists = catalog, {}
+        if source not in self._lists:
             modes = [mode for mode in catalog if source in ("all", mode.source)]
-            summaries = [
-                ModeSummary(
-                    slug=mode.slug,
-                    name=mode.name,
-                    source=mode.source,
-                    description=mode.description,
-                    groups=self._enabled(mode),
-                )
-                for mode in modes
-            ]
-            self._lists = {known: value for known, value in self._lists.items() if known[0] == id(catalog)}
-            self._lists[key] = _result(mode_texts.mode_list(modes, catalog), ModeList(modes=summaries))
-        return self._lists[key]
+            self._lists[source] = _result(
+                mode_texts.mode_list(modes, catalog), ModeList(modes=[self._summary(mode) for mode in modes])
+            )
+        return self._lists[source]
 
     def get_mode_info(self, arguments: GetModeInfo, context: RequestContext) -> CallToolResult:
         house = self._house
@@ -231,9 +225,15 @@ class ModeTools:
 
     # Inside.
 
-    def _enabled(self, mode: ModeConfig) -> list[GroupName]:
+    def _summary(self, mode: ModeConfig) -> ModeSummary:
         lineage = self._house.catalog.lineage(mode)
-        return [name for name in GROUP_NAMES if mode_texts.group_patterns(name, lineage) is not None]
+        return ModeSummary(
+            slug=mode.slug,
+            name=mode.name,
+            source=mode.source,
+            description=mode.description,
+            groups=[name for name in GROUP_NAMES if mode_texts.group_patterns(name, lineage) is not None],
+        )
 
     def _decide(self, slug: str, arguments: ValidateToolUse, context: RequestContext) -> Decision:
         mode = self._house.catalog.get(slug)

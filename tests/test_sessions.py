@@ -1,0 +1,448 @@
+"""Sessions and tasks: what may be done to them, what they say of each other, and when they end."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import trio
+
+from modes_actor.sessions import sessions as sessions_module
+from modes_actor.sessions import tables
+from modes_actor.sessions.model import (
+    FinalState,
+    Message,
+    ModeChange,
+    ModeSwitched,
+    Node,
+    Session,
+    SessionCreated,
+    SessionEvent,
+    SessionsExpired,
+    Task,
+    TaskCompleted,
+)
+from modes_actor.sessions.sessions import TOMBSTONE_SECONDS, Sessions, Timing
+from modes_actor.store.database import Store
+from modes_actor.wire.errors import SessionExpired, TaskNotFound, ValidationFailed
+
+START = 1_000_000.0
+TIMEOUT = 3600.0
+TICK = 300.0
+NEVER_SEEN = f"sess_{'0' * 32}"
+FINAL: tuple[FinalState, ...] = ("completed", "failed", "cancelled")
+
+Change = Callable[[Sessions, str], Awaitable[object]]
+CHANGES: dict[str, Change] = {
+    "switch": lambda sessions, session_id: sessions.switch(session_id, "ask", None),
+    "complete": lambda sessions, session_id: sessions.complete(session_id, "completed", "done"),
+    "cancel": lambda sessions, session_id: sessions.complete(session_id, "cancelled", None),
+    "create below": lambda sessions, session_id: sessions.create("ask", "below", session_id),
+}
+each_change = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = START
+
+    def __call__(self) -> float:
+        return self.time
+
+
+class Desk:
+    """Sessions at one place, under one clock, with what they told."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.clock = Clock()
+        self.told: list[SessionEvent] = []
+        timing = Timing(timeout=TIMEOUT, cleanup_interval=TICK)
+        store = Store(path, tables.MIGRATIONS)
+        self.sessions = Sessions(store, timing, tell=self.told.append, now=self.clock)
+
+    async def line(self, depth: int) -> list[Session]:
+        """A task, one below it, one below that, each a second younger."""
+        made: list[Session] = []
+        for _ in range(depth):
+            self.clock.time += 1
+            made.append(await self.sessions.create("code", None, made[-1].session_id if made else None))
+        return made
+
+    async def several(self, number: int) -> list[str]:
+        """Tasks that have nothing to do with each other, each a second younger."""
+        return [(await self.line(1))[0].session_id for _ in range(number)]
+
+    def states(self, *made: Session) -> list[str]:
+        return [self.sessions.get(each.session_id).task.state for each in made]
+
+
+@pytest.fixture(params=["memory", "file"])
+async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
+    desk = Desk(tmp_path / "sessions.db" if request.param == "file" else None)
+    yield desk
+    await desk.sessions.close()
+
+
+def node(session: Session, depth: int) -> Node:
+    task = session.task
+    return Node(session.session_id, task.task_id, task.mode, task.state, task.parent_session_id, depth)
+
+
+# Creating and looking up.
+
+
+async def test_a_new_session_is_found_as_it_was_returned(desk: Desk) -> None:
+    """All of it: an active task, the times, no parent; by its id or its task's."""
+    session = await desk.sessions.create("architect", None, None)
+    task = Task(
+        task_id=session.task.task_id,
+        mode="architect",
+        state="active",
+        created=START,
+        completed=None,
+        parent_session_id=None,
+        metadata={},
+    )
+    expected = Session(session_id=session.session_id, task=task, created=START, last_activity=START)
+    assert session == expected
+    assert [expected] * 2 == [desk.sessions.get(session.session_id), desk.sessions.get_by_task(task.task_id)]
+
+
+async def test_ids_have_their_form_and_are_never_the_same(desk: Desk) -> None:
+    """`sess_` and 32 hex digits, `task_` and at least 12."""
+    made = [await desk.sessions.create("code", None, None) for _ in range(20)]
+    hexadecimal = set("0123456789abcdef")
+    forms = {
+        (sid[:5], len(sid[5:]), tid[:5], len(tid[5:]) >= 12, set(sid[5:] + tid[5:]) <= hexadecimal)
+        for sid, tid in ((each.session_id, each.task.task_id) for each in made)
+    }
+    assert forms == {("sess_", 32, "task_", True, True)}
+    assert len({each.session_id for each in made} | {each.task.task_id for each in made}) == 40
+
+
+@pytest.mark.parametrize("text", ["", "a\0b", "🦘 \u2028 'quoted' --", "x" * 1_000_000], ids=["", "nul", "odd", "long"])
+async def test_what_was_said_is_kept_to_the_letter(desk: Desk, text: str) -> None:
+    """The initial message is the user's, the result the assistant's, the reason is the switch's."""
+    session = await desk.sessions.create("code", text, None)
+    desk.clock.time += 1
+    await desk.sessions.switch(session.session_id, "ask", text)
+    desk.clock.time += 1
+    await desk.sessions.complete(session.session_id, "completed", text)
+    assert desk.sessions.messages(session) == [Message("user", text, START), Message("assistant", text, START + 2)]
+    assert desk.sessions.mode_history(session) == [
+        ModeChange("code", None, START),
+        ModeChange("ask", text, START + 1),
+    ]
+
+
+@pytest.mark.parametrize("session_id", ["", "sess_", "nonsense", "task_0123456789abcdef", "sess_12\n", "sess_é" * 9])
+async def test_what_cannot_be_a_session_id_is_a_validation_error(desk: Desk, session_id: str) -> None:
+    """It was mistyped, not lost."""
+    with pytest.raises(ValidationFailed):
+        desk.sessions.get(session_id)
+
+
+async def test_a_session_nobody_made_is_not_found(desk: Desk) -> None:
+    """By its id or its task's."""
+    with pytest.raises(TaskNotFound):
+        desk.sessions.get(NEVER_SEEN)
+    with pytest.raises(TaskNotFound):
+        desk.sessions.get_by_task("task_000000000000")
+
+
+@each_change
+async def test_a_session_nobody_made_cannot_be_changed(desk: Desk, change: Change) -> None:
+    """Nor become a parent; and nobody is told of anything."""
+    with pytest.raises(TaskNotFound):
+        await change(desk.sessions, NEVER_SEEN)
+    assert (desk.told, desk.sessions.recent()) == ([], [])
+
+
+# Switching and completing.
+
+
+async def test_a_switch_returns_the_mode_before_and_the_session_after(desk: Desk) -> None:
+    """As it is found from then on, used at the time of the switch."""
+    session = await desk.sessions.create("code", None, None)
+    desk.clock.time += 10
+    old_mode, after = await desk.sessions.switch(session.session_id, "debug", None)
+    assert (old_mode, after.task.mode, after.last_activity) == ("code", "debug", START + 10)
+    assert desk.sessions.get(session.session_id) == after
+
+
+@pytest.mark.parametrize("state", FINAL)
+async def test_an_ended_task_keeps_its_state_and_the_time_of_its_end(desk: Desk, state: FinalState) -> None:
+    """It stays readable until the session expires."""
+    session = await desk.sessions.create("code", None, None)
+    desk.clock.time += 10
+    done = await desk.sessions.complete(session.session_id, state, None)
+    desk.clock.time += TIMEOUT
+    found = desk.sessions.get(session.session_id)
+    assert (done.cancelled, done.still_open, found) == ((), 0, done.session)
+    assert (found.task.state, found.task.completed, found.task.created) == (state, START + 10, START)
+
+
+@pytest.mark.parametrize("state", FINAL)
+@each_change
+async def test_an_ended_task_refuses_changes_and_says_its_state(desk: Desk, state: FinalState, change: Change) -> None:
+    """What ended does not end again, nor begin again, nor get subtasks; nothing is left of the attempt."""
+    session = await desk.sessions.create("code", "go", None)
+    done = (await desk.sessions.complete(session.session_id, state, "done")).session
+    desk.told.clear()
+    with pytest.raises(ValidationFailed, match=rf"\b{state}\b"):
+        await change(desk.sessions, session.session_id)
+    assert (desk.sessions.get(session.session_id), desk.told) == (done, [])
+    assert len(desk.sessions.messages(session)) == 2
+    assert len(desk.sessions.mode_history(session)) == 1
+    assert desk.sessions.hierarchy(done) == [node(done, 0)]
+
+
+# Tasks below tasks.
+
+
+async def test_a_hierarchy_of_depth_50_is_the_same_list_from_wherever_it_is_seen(desk: Desk) -> None:
+    """Flat nodes, each parent before its children, with their depth."""
+    line = await desk.line(50)
+    expected = [node(session, depth) for depth, session in enumerate(line)]
+    assert [expected] * 3 == [desk.sessions.hierarchy(line[place]) for place in (0, 25, 49)]
+
+
+async def test_a_hierarchy_has_older_children_first_and_theirs_before_the_next(desk: Desk) -> None:
+    """A reader sees the tree as it would be drawn."""
+    root, first, below = await desk.line(3)
+    desk.clock.time += 1
+    second = await desk.sessions.create("ask", None, root.session_id)
+    expected = [node(root, 0), node(first, 1), node(below, 2), node(second, 1)]
+    assert expected == desk.sessions.hierarchy(second)
+
+
+async def test_a_task_is_in_its_own_hierarchy_however_many_tasks_there_are(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may be left out where there are too many, the one that was asked about never."""
+    monkeypatch.setattr(tables, "HIERARCHY_LIMIT", 5)
+    last = (await desk.line(8))[-1]
+    assert last.session_id in [each.session_id for each in desk.sessions.hierarchy(last)]
+
+
+async def test_a_task_whose_parent_is_gone_is_the_top_of_what_is_left(desk: Desk) -> None:
+    """It still says whose child it was."""
+    root, child, below = await desk.line(3)
+    await desk.sessions.destroy(root.session_id)
+    assert desk.sessions.hierarchy(below) == [node(child, 0), node(below, 1)]
+
+
+async def test_cancelling_a_task_cancels_all_that_is_active_below_it_and_says_which(desk: Desk) -> None:
+    """However deep, and below what has ended, too; nothing above or beside it."""
+    root, task, ended, deep, deeper = await desk.line(5)
+    beside = await desk.sessions.create("code", None, root.session_id)
+    await desk.sessions.complete(ended.session_id, "completed", None)
+    done = await desk.sessions.complete(task.session_id, "cancelled", None)
+    assert sorted(done.cancelled) == sorted([deep.session_id, deeper.session_id])
+    assert done.still_open == 0
+    expected = ["active", "cancelled", "completed", "cancelled", "cancelled", "active"]
+    assert expected == desk.states(root, task, ended, deep, deeper, beside)
+
+
+@pytest.mark.parametrize("state", ["completed", "failed"])
+async def test_completing_a_parent_says_how_many_children_are_open_and_leaves_them_so(
+    desk: Desk, state: FinalState
+) -> None:
+    """Only cancelling takes others along."""
+    root, first = await desk.line(2)
+    others = [await desk.sessions.create("code", None, root.session_id) for _ in range(2)]
+    await desk.sessions.complete(first.session_id, "completed", None)
+    done = await desk.sessions.complete(root.session_id, state, None)
+    assert (done.cancelled, done.still_open) == ((), 2)
+    assert desk.states(*others) == ["active", "active"]
+
+
+async def with_expired_child(desk: Desk) -> tuple[str, str]:
+    """A parent that is alive, and its child, which is not, and has not been cleaned up."""
+    root, child = [each.session_id for each in await desk.line(2)]
+    desk.clock.time += TIMEOUT - 10
+    desk.sessions.get(root)
+    desk.clock.time += 20
+    with pytest.raises(SessionExpired):
+        desk.sessions.get(child)
+    return root, child
+
+
+async def test_an_expired_child_does_not_come_back_to_life_when_its_parent_is_cancelled(desk: Desk) -> None:
+    """Expired is expired: its client was told so already."""
+    root, child = await with_expired_child(desk)
+    await desk.sessions.complete(root, "cancelled", None)
+    with pytest.raises(SessionExpired):
+        desk.sessions.get(child)
+
+
+async def test_an_expired_child_is_not_open(desk: Desk) -> None:
+    """Nobody can end it any more, and the answer must not depend on when the clean-up comes by."""
+    root, _ = await with_expired_child(desk)
+    assert (await desk.sessions.complete(root, "completed", None)).still_open == 0
+
+
+# Events.
+
+
+async def test_every_change_is_told_with_the_sessions_above_it(desk: Desk) -> None:
+    """The nearest first: their hierarchies show it."""
+    root, child, task = await desk.line(3)
+    above = (child.session_id, root.session_id)
+    desk.told.clear()
+    below = await desk.sessions.create("code", None, task.session_id)
+    await desk.sessions.switch(task.session_id, "ask", None)
+    await desk.sessions.complete(task.session_id, "cancelled", None)
+    await desk.sessions.destroy(task.session_id)
+    assert desk.told == [
+        SessionCreated(below.session_id, (task.session_id, *above)),
+        ModeSwitched(task.session_id, above),
+        TaskCompleted(task.session_id, above, (below.session_id,)),
+        SessionsExpired((task.session_id,)),
+    ]
+
+
+# Expiry.
+
+USES: dict[str, Change] = {
+    **CHANGES,
+    "get": lambda sessions, session_id: _done(sessions.get(session_id)),
+    "get by task": lambda sessions, session_id: _done(sessions.get_by_task(sessions.get(session_id).task.task_id)),
+}
+
+
+async def _done(_: object) -> None:
+    await trio.lowlevel.checkpoint()
+
+
+def is_expired(sessions: Sessions, session_id: str) -> bool:
+    """A use of it, if it is not."""
+    try:
+        sessions.get(session_id)
+    except SessionExpired:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+async def test_any_use_keeps_a_session_alive_for_the_whole_timeout(desk: Desk, use: Change) -> None:
+    """To the second."""
+    session_id = (await desk.sessions.create("code", None, None)).session_id
+    desk.clock.time += TIMEOUT
+    await use(desk.sessions, session_id)
+    desk.clock.time += TIMEOUT
+    assert not is_expired(desk.sessions, session_id)
+
+
+@each_change
+@pytest.mark.parametrize("cleaned_up", [False, True])
+async def test_an_expired_session_is_told_apart_from_one_that_never_was(
+    desk: Desk, change: Change, cleaned_up: bool
+) -> None:
+    """Whether or not it was cleaned up already; nothing can be done to it."""
+    session = await desk.sessions.create("code", None, None)
+    desk.clock.time += TIMEOUT + 2 * TICK
+    assert (await desk.sessions.clean_up() if cleaned_up else 1) == 1
+    desk.told.clear()
+    with pytest.raises(SessionExpired):
+        await change(desk.sessions, session.session_id)
+    assert (is_expired(desk.sessions, session.session_id), desk.told, desk.sessions.recent()) == (True, [], [])
+
+
+@pytest.mark.parametrize("cleaned_up", [False, True])
+async def test_a_task_id_of_an_expired_session_is_told_apart_too(desk: Desk, cleaned_up: bool) -> None:
+    """The clean-up must not change what a client is told."""
+    session = await desk.sessions.create("code", None, None)
+    desk.clock.time += TIMEOUT + 2 * TICK
+    assert (await desk.sessions.clean_up() if cleaned_up else 1) == 1
+    with pytest.raises(SessionExpired):
+        desk.sessions.get_by_task(session.task.task_id)
+
+
+async def test_a_tombstone_is_kept_for_a_day_and_then_removed(desk: Desk) -> None:
+    """Also that of a session which was destroyed."""
+    session = await desk.sessions.create("code", None, None)
+    await desk.sessions.destroy(session.session_id)
+    desk.clock.time += TOMBSTONE_SECONDS
+    assert (await desk.sessions.clean_up(), is_expired(desk.sessions, session.session_id)) == (0, True)
+    desk.clock.time += 1
+    assert await desk.sessions.clean_up() == 0
+    with pytest.raises(TaskNotFound):
+        desk.sessions.get(session.session_id)
+
+
+async def test_cleaning_up_goes_in_batches_and_tells_each(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that others get their turn; what is alive stays."""
+    monkeypatch.setattr(sessions_module, "EXPIRED_AT_ONCE", 2)
+    idle = await desk.several(5)
+    desk.clock.time += TIMEOUT + TICK + 1
+    alive = await desk.sessions.create("code", None, None)
+    desk.told.clear()
+    assert await desk.sessions.clean_up() == 5
+    assert desk.told == [SessionsExpired(tuple(idle[start : start + 2])) for start in (0, 2, 4)]
+    assert desk.sessions.recent() == [alive]
+
+
+async def test_cleaning_up_spares_what_was_used_without_a_commit(desk: Desk) -> None:
+    """The use is written with it."""
+    session = await desk.sessions.create("code", None, None)
+    desk.clock.time += TIMEOUT
+    desk.sessions.get(session.session_id)
+    desk.clock.time += TIMEOUT
+    assert (await desk.sessions.clean_up(), is_expired(desk.sessions, session.session_id)) == (0, False)
+
+
+# The most recent.
+
+
+async def test_the_last_used_come_first_whether_or_not_it_was_written(desk: Desk) -> None:
+    """To look is to use."""
+    first, second, third = await desk.several(3)
+    desk.clock.time += 1
+    desk.sessions.get(first)
+    assert [each.session_id for each in desk.sessions.recent()] == [first, third, second]
+
+
+async def test_a_limit_takes_the_last_used(desk: Desk) -> None:
+    """Whether or not the use was written."""
+    first, _ = await desk.several(2)
+    desk.clock.time += 1
+    desk.sessions.get(first)
+    assert [each.session_id for each in desk.sessions.recent(limit=1)] == [first]
+
+
+async def test_a_session_that_is_only_looked_at_stays_among_the_recent(desk: Desk) -> None:
+    """It is alive, so it is listed."""
+    session = await desk.sessions.create("code", None, None)
+    desk.clock.time += TIMEOUT
+    desk.sessions.get(session.session_id)
+    desk.clock.time += 1
+    assert [each.session_id for each in desk.sessions.recent()] == [session.session_id]
+
+
+async def test_a_prefix_of_recent_ones_is_taken_literally(desk: Desk) -> None:
+    """Nothing in it stands for anything else."""
+    session = await desk.sessions.create("code", None, None)
+    prefixes = ["", "sess_", session.session_id, "%", "sess%", "s_ss_", "SESS_"]
+    assert [len(desk.sessions.recent(prefix=prefix)) for prefix in prefixes] == [1, 1, 1, 0, 0, 0, 0]
+
+
+# A clock that jumps back.
+
+
+async def test_a_clock_that_jumps_back_ends_nothing(desk: Desk) -> None:
+    """No session is of negative age, expires, or is cleaned up because of it."""
+    session = await desk.sessions.create("code", None, None)
+    desk.clock.time -= 1_000_000
+    found = desk.sessions.get(session.session_id)
+    assert (desk.sessions.age(found), desk.sessions.seconds_idle(found), await desk.sessions.clean_up()) == (0, 0, 0)
+    assert (await desk.sessions.switch(session.session_id, "ask", None))[1].last_activity == START
+
+
+async def test_a_use_after_the_clock_jumped_back_takes_no_earlier_use_away(desk: Desk) -> None:
+    """Whether or not a commit came between the two."""
+    session = await desk.sessions.create("code", None, None)
+    desk.clock.time = START + 1000
+    desk.sessions.get(session.session_id)
+    desk.clock.time = START + 10
+    desk.sessions.get(session.session_id)
+    assert desk.sessions.get(session.session_id).last_activity == START + 1000
