@@ -29,6 +29,7 @@ class ModesReloaded(Struct, frozen=True):
 
     changed: ModesChanged
     problems: tuple[Problem, ...]
+    servers_changed: bool = False
 
 
 class ModeWatch:
@@ -62,7 +63,8 @@ class ModeWatch:
             len(changed.removed),
             len(self.loaded.catalog.problems),
         )
-        return ModesReloaded(changed, self.loaded.catalog.problems)
+        servers_changed = before.servers.servers != self.loaded.servers.servers
+        return ModesReloaded(changed, self.loaded.catalog.problems, servers_changed)
 
     def _look(self) -> list[Signature]:
         return [_signature(path) for path in self._loader.files()]

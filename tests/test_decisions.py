@@ -183,7 +183,7 @@ def test_a_denied_file_names_the_pattern_and_the_file() -> None:
         "write_to_file",
         Rule(r"group edit, files matching \.md$", Origin(".roomodes", 9)),
         ErrorCode.FILE_RESTRICTION_ERROR,
-        r"Cannot edit 'x.py' in 'docs' mode. Only files matching '\.md$' (Markdown only) are allowed. [.roomodes:9]"
+        r"Cannot edit 'x.py' in 'docs' mode. Only files matching '\.md$' are allowed. (Markdown only) [.roomodes:9]"
         " Modes that allow it: free.",
         ("free",),
         r"\.md$",

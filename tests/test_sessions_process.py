@@ -366,26 +366,58 @@ async def test_cleaning_up_spares_what_another_may_have_used_and_not_yet_written
     assert other.get(session.session_id).last_activity == START + TIMEOUT
 
 
+class Held:
+    """The file is somebody else's for a while: what is being written waits until it is let go."""
+
+    def __init__(self, raw: sqlite3.Connection) -> None:
+        self._raw = raw
+        self._go_on = ThreadEvent()
+        self.waits = trio.Event()
+
+    def take(self) -> None:
+        self._raw.execute("BEGIN IMMEDIATE")
+
+    def let_go(self) -> None:
+        self._raw.execute("ROLLBACK")
+        self._go_on.set()
+
+    def sleep(self, _: float) -> None:
+        trio.from_thread.run_sync(self.waits.set)
+        self._go_on.wait()
+
+
+async def test_a_use_counts_while_it_is_being_written(file: File, raw: sqlite3.Connection) -> None:
+    """It is neither in the file nor among those that wait for the next commit."""
+    held = Held(raw)
+    sessions = file.open(held.sleep)
+    session_id = (await sessions.create("code", None, None)).session_id
+    file.time += TIMEOUT
+    sessions.get(session_id)
+    file.time += TIMEOUT
+    held.take()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(sessions.flush)
+        await held.waits.wait()
+        try:
+            assert sessions.get(session_id).last_activity == START + TIMEOUT
+        finally:
+            held.let_go()
+
+
 async def test_a_change_that_was_made_is_told_even_if_its_caller_was_cancelled_meanwhile(
     file: File, raw: sqlite3.Connection
 ) -> None:
     """It is on the disk, so whoever watches the task must hear of it. (Of two at once, one waits for the other.)"""
-    being_written, go_on = trio.Event(), ThreadEvent()
-
-    def sleep(_: float) -> None:
-        trio.from_thread.run_sync(being_written.set)
-        go_on.wait()
-
-    sessions = file.open(sleep)
+    held = Held(raw)
+    sessions = file.open(held.sleep)
     made = [(await sessions.create("code", None, None)).session_id for _ in range(2)]
-    raw.execute("BEGIN IMMEDIATE")
+    held.take()
     async with trio.open_nursery() as nursery:
         for session_id in made:
             nursery.start_soon(sessions.switch, session_id, "ask", None)
-        await being_written.wait()
+        await held.waits.wait()
         nursery.cancel_scope.cancel()
-        raw.execute("ROLLBACK")
-        go_on.set()
+        held.let_go()
     switched = [session_id for session_id in made if sessions.get(session_id).task.mode == "ask"]
     told = [event.session_id for event in file.told if isinstance(event, ModeSwitched)]
     assert sorted(switched) == sorted(told)

@@ -108,7 +108,7 @@ async def test_the_configuration_of_servers_is_watched_too(tmp_path: Path, autoj
     async with watching(tmp_path) as watched:
         (tmp_path / ".roo").mkdir()
         (tmp_path / ".roo" / "mcp.json").write_text('{"mcpServers": {"a": {"defaultEnabled": false}}}')
-        assert [ModesReloaded(ModesChanged(), ())] == await watched.after(NOTICED_WITHIN)
+        assert [ModesReloaded(ModesChanged(), (), True)] == await watched.after(NOTICED_WITHIN)
         assert not watched.watch.loaded.servers.is_enabled_by_default("a")
 
 

@@ -246,7 +246,7 @@ def _judge_files(found: CompiledGroup, question: _Question) -> _Refusal | None:
             described = f" ({group.description})" if group.description else ""
             if pattern.exhausted:
                 return refusal(f"The pattern '{pattern.text}' takes too long to match, and so matches nothing.", file)
-            return refusal(f"Only files matching '{pattern.text}'{described} are allowed.", file)
+            return refusal(f"Only files matching '{pattern.text}' are allowed.{described}", file)
         if time.monotonic() > deadline:
             return refusal(f"Matching '{pattern.text}' against all its files takes too long.")
     return None

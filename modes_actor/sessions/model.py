@@ -3,12 +3,15 @@
 import re
 import secrets
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 TaskState = Literal["active", "completed", "failed", "cancelled"]
 FinalState = Literal["completed", "failed", "cancelled"]
+
+HIERARCHY_LIMIT: Final = 1_000
+"""Tasks of one hierarchy that are shown; each is also reached by its own id."""
 
 _SESSION_ID = re.compile(r"sess?_[A-Za-z0-9]{4,64}")
 

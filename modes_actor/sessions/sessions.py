@@ -95,11 +95,25 @@ class Sessions:
     def hierarchy(self, session: Session) -> list[Node]:
         return self._store.read(lambda connection: tables.hierarchy(connection, session))
 
+    def parent(self, session: Session) -> Session | None:
+        parent_id = session.task.parent_session_id
+        return None if parent_id is None else self._store.read(lambda connection: tables.find(connection, parent_id))
+
+    def children(self, session: Session) -> list[Session]:
+        return self._store.read(lambda connection: tables.children(connection, session.session_id))
+
     def recent(self, *, prefix: str = "", limit: int = 100) -> list[Session]:
         """The live sessions, the one last used first."""
         since = self._now() - self.timing.timeout
-        found = self._store.read(lambda connection: tables.recent(connection, since=since, limit=limit, prefix=prefix))
-        return sorted(found, key=self._last_activity, reverse=True)
+        known = {**self._being_written, **self._touched}
+        latest = sorted((each for each in known if each.startswith(prefix)), key=lambda each: -known[each])[:limit]
+
+        def recent(connection: Connection) -> list[Session]:
+            used = [session for each in latest if (session := tables.find(connection, each)) is not None]
+            return used + tables.recent(connection, since=since, limit=limit, prefix=prefix)
+
+        found = {session.session_id: session for session in self._store.read(recent)}
+        return sorted(found.values(), key=self._last_activity, reverse=True)[:limit]
 
     def seconds_idle(self, session: Session) -> float:
         """Before this use of it."""
@@ -235,9 +249,7 @@ class Sessions:
                     del self._being_written[session_id]
 
     def _find(self, connection: Connection, session_id: str) -> Session:
-        if not is_session_id(session_id):
-            shown = shortened(session_id, length=100)
-            raise ValidationFailed(f"'{shown}' is no session ID: use one that create_task returned")
+        check_session_id(session_id)
         session = tables.find(connection, session_id)
         if session is not None and self._last_activity(session) >= self._now() - self.timing.timeout:
             return session
@@ -258,6 +270,13 @@ class Sessions:
         session_id = session.session_id
         known = self._touched.get(session_id) or self._being_written.get(session_id, 0.0)
         return max(session.last_activity, known)
+
+
+def check_session_id(text: str) -> None:
+    """Raises `ValidationFailed` for what cannot be one."""
+    if not is_session_id(text):
+        shown = shortened(text, length=100)
+        raise ValidationFailed(f"'{shown}' is no session ID: use one that create_task returned")
 
 
 def _above(connection: Connection, session: Session) -> tuple[str, ...]:

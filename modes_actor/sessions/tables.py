@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
 
-from modes_actor.sessions.model import Message, ModeChange, Node, Session, Task, TaskState
+from modes_actor.sessions.model import HIERARCHY_LIMIT, Message, ModeChange, Node, Session, Task, TaskState
 from modes_actor.store.migrations import Migration
 
 if TYPE_CHECKING:
@@ -58,9 +58,6 @@ MIGRATIONS: Final = (
         ),
     ),
 )
-
-HIERARCHY_LIMIT: Final = 1_000
-"""Tasks of one hierarchy that are shown; each is also reached by its own id."""
 
 _COLUMNS = "session_id, task_id, parent_session_id, mode, state, created, last_activity, completed, metadata"
 _STATES: Final = frozenset(get_args(TaskState))

@@ -78,17 +78,16 @@ class House:
 
     def mode(self, slug: str, *, parameter: str = "mode_slug") -> ModeConfig:
         """Raises `ValidationFailed` for what cannot be a slug, `ModeNotFound` for one that nobody has."""
-        from modes_actor.modes.names import did_you_mean, is_slug
+        from modes_actor.modes.names import did_you_mean
 
+        check_slug(slug, parameter=parameter)
         found = self.catalog.get(slug)
         if found is not None:
             return found
-        shown = shortened(slug, length=100)
-        if not is_slug(slug):
-            raise ValidationFailed(f"`{parameter}` must be a slug of letters, digits and `-`, not '{shown}'")
         hint = did_you_mean(slug, self.catalog.by_slug)
+        meant = f"D{hint[1:]} " if hint else ""
         available = ", ".join(self.catalog.by_slug)
-        raise ModeNotFound(f"Mode not found: {shown}. {f'{hint.capitalize()} ' if hint else ''}Available: {available}")
+        raise ModeNotFound(f"Mode not found: {shortened(slug, length=100)}. {meant}Available: {available}")
 
     def system_prompt(self, mode: ModeConfig) -> str:
         from modes_actor.modes.prompt import Project, system_prompt
@@ -210,14 +209,34 @@ class House:
             changed += event.cancelled
         self._tell(*(ResourceUpdated(f"task://{session_id}") for session_id in changed))
 
+    def watch(self) -> None:
+        """Somebody wants to hear of changes: from now on there must be something to compare with."""
+        _ = self._watch
+
     def _modes_changed(self, reloaded: ModesReloaded) -> None:
         changed = reloaded.changed
         self._context = None
-        if not changed:
-            return
-        slugs = (*changed.added, *changed.changed, *changed.removed)
-        uris = [f"mode://{slug}{part}" for slug in slugs for part in ("", "/config", "/system_prompt")]
-        self._tell(ResourcesChanged(), PromptsChanged(), *map(ResourceUpdated, uris))
+        if changed:
+            slugs = {*changed.added, *changed.changed, *changed.removed}
+            for mode in self.catalog:
+                line = self.catalog.lineage(mode) or ()
+                if any(rules.mode.slug in slugs for rules in line):
+                    slugs.add(mode.slug)  # what a mode extends is part of it
+            uris = [f"mode://{slug}{part}" for slug in sorted(slugs) for part in ("", "/config")]
+            self._tell(ResourcesChanged(), PromptsChanged(), *map(ResourceUpdated, uris))
+        if changed or reloaded.servers_changed:
+            # Every prompt tells of the other modes, and of the servers that there are.
+            told = dict.fromkeys([*self.catalog.by_slug, *changed.removed])
+            self._tell(*(ResourceUpdated(f"mode://{slug}/system_prompt") for slug in told))
+
+
+def check_slug(slug: str, *, parameter: str) -> None:
+    """Raises `ValidationFailed` for what cannot be one."""
+    from modes_actor.modes.names import is_slug
+
+    if not is_slug(slug):
+        shown = shortened(slug, length=100)
+        raise ValidationFailed(f"`{parameter}` must be a slug of letters, digits and `-`, not '{shown}'")
 
 
 async def _keep_going(work: Callable[[], Awaitable[None]]) -> None:

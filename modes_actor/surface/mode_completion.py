@@ -5,6 +5,7 @@ from typing import get_args
 from modes_actor.actor.context import RequestContext
 from modes_actor.modes.model import GROUP_NAMES, Source
 from modes_actor.sessions.model import FinalState
+from modes_actor.surface.completion import MOST_VALUES
 from modes_actor.surface.house import House
 from modes_actor.wire.completion import CompleteParams, Completion
 
@@ -25,7 +26,8 @@ class ModeCompletion:
         if name in ("slug", "mode_slug", "new_mode_slug", "to_mode", "mode"):
             return Completion(_matching(list(self._house.catalog.by_slug), typed))
         if name in ("session_id", "parent_session_id"):
-            return Completion([session.session_id for session in self._house.sessions.recent(prefix=typed)])
+            found = [session.session_id for session in self._house.sessions.recent(prefix=typed, limit=MOST_VALUES + 1)]
+            return Completion(found[:MOST_VALUES], has_more=len(found) > MOST_VALUES)
         return Completion(_matching(list(_FIXED.get(name, ())), typed))
 
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from modes_actor.actor.context import RequestContext
 from modes_actor.sessions.model import iso_time
-from modes_actor.surface.house import House
+from modes_actor.sessions.sessions import check_session_id
+from modes_actor.surface.house import House, check_slug
 from modes_actor.wire.content import TextContent
 from modes_actor.wire.prompts import GetPromptResult, Prompt, PromptArgument, PromptMessage
 
@@ -44,6 +45,8 @@ class ModePrompts:
         return GetPromptResult([PromptMessage("user", TextContent(text))], f"{mode.name} mode")
 
     def _hand_over(self, session_id: str, slug: str) -> GetPromptResult:
+        check_session_id(session_id)
+        check_slug(slug, parameter="to_mode")
         sessions = self._house.sessions
         session = sessions.get(session_id)
         mode = self._house.mode(slug, parameter="to_mode")
@@ -54,9 +57,7 @@ class ModePrompts:
         ]
         messages = [f"- {each.role}: {each.content}" for each in sessions.messages(session)]
         subtasks = [
-            f"- {node.task_id} in {node.mode}: {node.state}"
-            for node in sessions.hierarchy(session)
-            if node.parent_session_id == session_id
+            f"- {child.task.task_id} in {child.task.mode}: {child.task.state}" for child in sessions.children(session)
         ]
         sections = [
             f"You take over a task from {task.mode} mode, in {mode.slug} mode ({mode.name}).",

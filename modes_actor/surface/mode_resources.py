@@ -88,8 +88,9 @@ class ModeResources:
 
     def _config(self, mode: ModeConfig) -> dict[str, Any]:
         """What a mode file would say, for a program that wants to write one."""
-        groups: list[Any] = []
+        groups: list[Any] | None = None if mode.groups is None else []
         for group in mode.groups or ():
+            assert groups is not None
             options = {"fileRegex": group.file_regex, "description": group.description}
             given = {key: value for key, value in options.items() if value is not None}
             groups.append([group.name, given] if given else group.name)

@@ -159,8 +159,6 @@ class TaskDetails(_Told, kw_only=True):
 
 
 class Validation(_Told, kw_only=True):
-    """Both `structuredContent` and `metadata` of `validate_tool_use`."""
-
     allowed: Annotated[bool, _says("Whether the tool may be used so")]
     tool_name: Annotated[str, _says("The tool that was asked about")]
     mode: ModeSlug

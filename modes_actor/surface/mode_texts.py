@@ -2,9 +2,19 @@
 
 from collections.abc import Iterable, Iterator
 
+from msgspec import Struct
+
 from modes_actor.modes.catalog import ModeCatalog, Rules
 from modes_actor.modes.model import GROUP_NAMES, McpRestrictions, ModeConfig
-from modes_actor.sessions.model import Message, Node, Session, iso_time
+from modes_actor.sessions.model import HIERARCHY_LIMIT, Message, Node, Session, iso_time
+
+
+class Hierarchy(Struct, frozen=True):
+    """Where a task stands. `nodes` is the whole tree, up to a limit; the other two never lack anything."""
+
+    parent: Session | None
+    children: list[Session]
+    nodes: list[Node]
 
 
 def mode_list(modes: Iterable[ModeConfig], catalog: ModeCatalog) -> str:
@@ -30,8 +40,8 @@ def mode_info(mode: ModeConfig, catalog: ModeCatalog, system_prompt: str | None)
     if mode.when_to_use:
         sections.append(f"When to use:\n{mode.when_to_use}")
     sections.append("Tool Groups:\n" + "\n".join(group_lines(mode, catalog)))
-    if mode.mcp_restrictions is not None:
-        sections.append("MCP Restrictions:\n" + "\n".join(restriction_lines(mode.mcp_restrictions)))
+    if restrictions := restriction_lines(mode, catalog):
+        sections.append("MCP Restrictions:\n" + "\n".join(restrictions))
     if mode.custom_instructions:
         sections.append(f"Custom Instructions:\n{mode.custom_instructions}")
     if system_prompt is not None:
@@ -43,11 +53,15 @@ def group_lines(mode: ModeConfig, catalog: ModeCatalog) -> list[str]:
     """Every group there is, with a mark for whether the mode may use it, and for what."""
     lines: list[str] = []
     for name in GROUP_NAMES:
-        patterns = group_patterns(name, catalog.lineage(mode))
+        lineage = catalog.lineage(mode)
+        patterns = group_patterns(name, lineage)
         if patterns is None:
             lines.append(f"✗ {name} (not available)")
         else:
-            lines.append(f"✓ {name}" + (f" (restricted to: {' and '.join(patterns)})" if patterns else ""))
+            files = f" (restricted to: {' and '.join(patterns)})" if patterns else ""
+            found = [rules.groups[name].group.window for rules in lineage or ()]
+            hours = "".join(f" (only {window.text})" for window in found if window is not None)
+            lines.append(f"✓ {name}{files}{hours}")
     return lines
 
 
@@ -67,7 +81,16 @@ def _groups_in_short(mode: ModeConfig, catalog: ModeCatalog) -> Iterator[str]:
             yield f"{name} ({' and '.join(patterns)})" if patterns else name
 
 
-def restriction_lines(restrictions: McpRestrictions | None) -> Iterator[str]:
+def restriction_lines(mode: ModeConfig, catalog: ModeCatalog) -> list[str]:
+    """The rules about MCP, the mode's own and those of what it extends."""
+    lines: list[str] = []
+    for each in [rules.mode for rules in catalog.lineage(mode) or ()] or [mode]:
+        inherited = "" if each.slug == mode.slug else f" (from {each.slug})"
+        lines += [f"{line}{inherited}" for line in _restriction_lines(each.mcp_restrictions)]
+    return lines
+
+
+def _restriction_lines(restrictions: McpRestrictions | None) -> Iterator[str]:
     if restrictions is None:
         return
     kinds = (
@@ -90,7 +113,7 @@ def task_info(
     age: float,
     idle: float,
     messages: list[Message] | None,
-    hierarchy: list[Node] | None,
+    hierarchy: Hierarchy | None,
 ) -> str:
     task = session.task
     lines = [
@@ -113,14 +136,14 @@ def task_info(
     return "\n".join(lines) + "\n"
 
 
-def _hierarchy_lines(session: Session, nodes: list[Node]) -> Iterator[str]:
-    by_session = {node.session_id: node for node in nodes}
-    parent = by_session.get(session.task.parent_session_id or "")
-    children = [node.task_id for node in nodes if node.parent_session_id == session.session_id]
-    yield f"  Parent Task: {parent.task_id if parent else 'none'}"
-    yield f"  Child Tasks: {', '.join(children) or 'none'}"
+def _hierarchy_lines(session: Session, hierarchy: Hierarchy) -> Iterator[str]:
+    parent, nodes = hierarchy.parent, hierarchy.nodes
+    yield f"  Parent Task: {parent.task.task_id if parent else 'none'}"
+    yield f"  Child Tasks: {', '.join(child.task.task_id for child in hierarchy.children) or 'none'}"
     if len(nodes) > 1:
         yield "  All:"
         for node in nodes:
             here = "  <- this one" if node.session_id == session.session_id else ""
             yield f"    {'  ' * node.depth}{node.task_id} ({node.mode}, {node.state}) {node.session_id}{here}"
+        if len(nodes) >= HIERARCHY_LIMIT:
+            yield "    … and more"

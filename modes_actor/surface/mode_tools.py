@@ -7,11 +7,13 @@ from msgspec import Struct, structs
 
 from modes_actor.actor.context import RequestContext
 from modes_actor.modes.catalog import ModeCatalog
-from modes_actor.modes.decisions import Allowed, Decision, Denied, Rule, decide
+from modes_actor.modes.decisions import Allowed, Decision, Denied, decide
 from modes_actor.modes.model import GROUP_NAMES, ModeConfig, Origin
+from modes_actor.modes.tools import tool_table
 from modes_actor.sessions.model import Session, iso_time
+from modes_actor.sessions.sessions import check_session_id
 from modes_actor.surface import mode_texts
-from modes_actor.surface.house import House
+from modes_actor.surface.house import House, check_slug
 from modes_actor.surface.mode_results import (
     CompleteTask,
     CreatedMetadata,
@@ -39,7 +41,7 @@ from modes_actor.surface.mode_results import (
 from modes_actor.surface.offer import OfferedTool, Soon
 from modes_actor.surface.schemas import schema_of
 from modes_actor.wire.content import TextContent
-from modes_actor.wire.errors import ErrorCode, FileRestricted, ToolRestricted
+from modes_actor.wire.errors import ErrorCode, FileRestricted, ToolRestricted, ValidationFailed
 from modes_actor.wire.tools import CallToolResult, Tool, ToolAnnotations
 
 
@@ -51,7 +53,7 @@ def _hints(*, read_only: bool = False, destructive: bool = False, idempotent: bo
 
 _LOOKS = _hints(read_only=True, idempotent=True)
 _ADDS = _hints()
-_CHANGES = _hints(idempotent=True)
+_CHANGES = _hints()
 _ENDS = _hints(destructive=True)
 
 
@@ -77,7 +79,13 @@ class ModeTools:
                 _LOOKS,
                 "Check if a tool can be used in the current mode",
             ),
-            _tool(self.complete_task, CompleteTask, TaskCompletedResult, _ENDS, "Mark a task as completed or failed"),
+            _tool(
+                self.complete_task,
+                CompleteTask,
+                TaskCompletedResult,
+                _ENDS,
+                "Mark a task as completed, failed, or cancelled",
+            ),
         ]
 
     # Modes.
@@ -103,6 +111,9 @@ class ModeTools:
     # Tasks.
 
     async def create_task(self, arguments: CreateTask, context: RequestContext) -> CallToolResult:
+        check_slug(arguments.mode_slug, parameter="mode_slug")
+        if arguments.parent_session_id is not None:
+            check_session_id(arguments.parent_session_id)
         mode = self._house.mode(arguments.mode_slug)
         session = await self._house.sessions.create(mode.slug, arguments.initial_message, arguments.parent_session_id)
         task = session.task
@@ -119,6 +130,8 @@ class ModeTools:
 
     async def switch_mode(self, arguments: SwitchMode, context: RequestContext) -> CallToolResult:
         house = self._house
+        check_session_id(arguments.session_id)
+        check_slug(arguments.new_mode_slug, parameter="new_mode_slug")
         house.sessions.get(arguments.session_id)  # who is asking comes before what for
         mode = house.mode(arguments.new_mode_slug, parameter="new_mode_slug")
         old_mode, session = await house.sessions.switch(arguments.session_id, mode.slug, arguments.reason)
@@ -147,6 +160,11 @@ class ModeTools:
     def get_task_info(self, arguments: GetTaskInfo, context: RequestContext) -> CallToolResult:
         sessions = self._house.sessions
         session = sessions.get(arguments.session_id)
+        hierarchy = None
+        if arguments.include_hierarchy:
+            hierarchy = mode_texts.Hierarchy(
+                sessions.parent(session), sessions.children(session), sessions.hierarchy(session)
+            )
         details = task_details(
             session,
             self._house,
@@ -160,11 +178,13 @@ class ModeTools:
             age=sessions.age(session),
             idle=sessions.seconds_idle(session),
             messages=sessions.messages(session) if arguments.include_messages else None,
-            hierarchy=sessions.hierarchy(session) if arguments.include_hierarchy else None,
+            hierarchy=hierarchy,
         )
         return _result(text, details)
 
     def validate_tool_use(self, arguments: ValidateToolUse, context: RequestContext) -> CallToolResult:
+        if not arguments.tool_name.strip():
+            raise ValidationFailed("`tool_name` must be the name of a tool, not empty")
         session = self._house.session(arguments.session_id, context)
         decision = self._decide(session.task.mode, arguments, context)
         if isinstance(decision, Denied) and arguments.enforce:
@@ -191,7 +211,11 @@ class ModeTools:
             defined_in=str(decision.rule.origin),
             allowed_in=list(decision.allowed_in),
         )
-        return _result(f"{head}Result: ❌ Not allowed\nReason: {decision.message}\n", denied, told)
+        reason = decision.message
+        if decision.code is ErrorCode.FILE_RESTRICTION_ERROR and decision.restriction is not None:
+            group = tool_table().group_of().get(arguments.tool_name)
+            reason = f"Tool group '{group}' is restricted to files matching: {decision.restriction}\n{reason}"
+        return _result(f"{head}Result: ❌ Not allowed\nReason: {reason}\n", denied, told)
 
     async def complete_task(self, arguments: CompleteTask, context: RequestContext) -> CallToolResult:
         done = await self._house.sessions.complete(arguments.session_id, arguments.status, arguments.result)
@@ -236,15 +260,21 @@ class ModeTools:
         )
 
     def _decide(self, slug: str, arguments: ValidateToolUse, context: RequestContext) -> Decision:
-        mode = self._house.catalog.get(slug)
-        if mode is None:
-            message = f"The mode '{slug}' of this session is no longer defined, and allows nothing: switch to another"
-            rule = Rule("a mode that is gone allows nothing", Origin("built-in rule"))
-            return Denied(slug, arguments.tool_name, rule, ErrorCode.TOOL_RESTRICTION_ERROR, message)
         given = dict(arguments.arguments or {})
         if arguments.file_path is not None:
             given["paths"] = [given.get("paths"), arguments.file_path]  # beside whatever else is named
-        return decide(mode, arguments.tool_name, given, self._house.decision_context(context))
+        mode = self._house.catalog.get(slug)
+        decision = decide(mode or _gone(slug), arguments.tool_name, given, self._house.decision_context(context))
+        if mode is None and isinstance(decision, Denied):
+            message = f"The mode '{slug}' of this session is no longer defined: switch to another. {decision.message}"
+            return structs.replace(decision, message=message)
+        return decision
+
+
+def _gone(slug: str) -> ModeConfig:
+    """What is left of a mode that a session is in and nobody defines any more: no group at all."""
+    origin = Origin("a mode that is gone allows nothing")
+    return ModeConfig(slug=slug, name=slug, source="project", origin=origin, role_definition="")
 
 
 def tool_groups(mode: ModeConfig, house: House) -> dict[str, ToolGroup]:
@@ -267,7 +297,7 @@ def mode_details(mode: ModeConfig, house: House, system_prompt: str | None = Non
         role_definition=house.catalog.role_of(mode),
         custom_instructions=mode.custom_instructions,
         tool_groups=tool_groups(mode, house),
-        mcp_restrictions=list(mode_texts.restriction_lines(mode.mcp_restrictions)),
+        mcp_restrictions=mode_texts.restriction_lines(mode, house.catalog),
         system_prompt=system_prompt,
     )
 

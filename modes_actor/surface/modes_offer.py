@@ -42,6 +42,7 @@ def modes_offer(config: Config, house: House | None = None) -> Offer:
         prompts=parts,
         complete=parts.complete,
         lists_change=True,
+        subscribing=parts.house.watch,
         run=parts.house.run,
     )
 

@@ -63,5 +63,7 @@ class Offer(Struct, kw_only=True, frozen=True):
     prompts: Prompts | None = None
     complete: Callable[[CompleteParams, RequestContext], Soon[Completion]] | None = None
     lists_change: bool = False
+    subscribing: Callable[[], None] = lambda: None
+    """Called before somebody is promised to hear of changes."""
     run: Callable[[trio.MemorySendChannel[Event]], Awaitable[None]] | None = None
     """Runs beside the server until it is cancelled; what changes meanwhile, it sends."""

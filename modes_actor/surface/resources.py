@@ -33,6 +33,16 @@ def register(registry: Registry, offer: Offer) -> None:
             raise ResourceNotFound(params.uri)
         return source.read(params.uri, context)
 
+    def subscribe(params: SubscribeParams, context: RequestContext) -> EmptyResult:
+        """Also to what does not exist yet: a task or a mode that comes later is news, too."""
+        offer.subscribing()
+        context.shared.subscriptions.subscribe(params.uri)
+        return EMPTY
+
+    def listen(params: ListenParams, context: RequestContext) -> None:
+        offer.subscribing()
+        context.shared.subscriptions.listen(context.request_id, params.notifications)
+
     registry.add("resources/list", PaginatedParams, list_resources)
     registry.add("resources/templates/list", PaginatedParams, list_templates)
     registry.add("resources/read", ReadResourceParams, read)
@@ -41,16 +51,6 @@ def register(registry: Registry, offer: Offer) -> None:
     registry.add("subscriptions/listen", ListenParams, listen)
 
 
-def subscribe(params: SubscribeParams, context: RequestContext) -> EmptyResult:
-    """Also to what does not exist yet: a task or a mode that comes later is news, too."""
-    context.shared.subscriptions.subscribe(params.uri)
-    return EMPTY
-
-
 def unsubscribe(params: UnsubscribeParams, context: RequestContext) -> EmptyResult:
     context.shared.subscriptions.unsubscribe(params.uri)
     return EMPTY
-
-
-def listen(params: ListenParams, context: RequestContext) -> None:
-    context.shared.subscriptions.listen(context.request_id, params.notifications)

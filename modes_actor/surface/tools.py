@@ -10,6 +10,7 @@ from modes_actor.actor.registry import Registry
 from modes_actor.surface.offer import Offer, Soon
 from modes_actor.surface.pagination import page
 from modes_actor.wire.base import PaginatedParams
+from modes_actor.wire.choices import choices_at
 from modes_actor.wire.codec import decode_params
 from modes_actor.wire.errors import InvalidParams, ParamsProblem, ValidationFailed, shortened
 from modes_actor.wire.tools import CallToolParams, CallToolResult, ListToolsResult
@@ -39,17 +40,20 @@ def register(registry: Registry, offer: Offer) -> None:
         try:
             arguments = decode_params(decoder, raw, root="arguments")
         except InvalidParams as wrong:
-            raise ValidationFailed(f"{params.name}: {_explained(wrong)}") from wrong
+            raise ValidationFailed(f"{params.name}: {_explained(wrong, decoder.type)}") from wrong
         return call(arguments, context)
 
     registry.add("tools/list", PaginatedParams, list_tools)
     registry.add("tools/call", CallToolParams, call_tool)
 
 
-def _explained(wrong: InvalidParams) -> str:
-    """The sentence without the protocol's words; where a choice was wrong, with the one that was probably meant."""
+def _explained(wrong: InvalidParams, arguments: object) -> str:
+    """The sentence without the protocol's words; with the choices there are, and the one that was probably meant."""
     sentence = wrong.message.removeprefix("Invalid params: ")
     problem = wrong.data
+    if isinstance(problem, ParamsProblem) and problem.problem == "missing":
+        choices = [str(choice) for choice in choices_at(arguments, problem.field)]
+        return f"{sentence}: it must be one of {', '.join(choices)}" if choices else sentence
     if isinstance(problem, ParamsProblem) and problem.problem == "unknown value":
         choices = (problem.expected or "").removeprefix("one of ").split(", ")
         near = difflib.get_close_matches((problem.got or "").strip("'\"").lower(), choices, n=1)
