@@ -41,29 +41,21 @@ CHANGES: dict[str, Change] = {
 each_change = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.time = START
-
-    def __call__(self) -> float:
-        return self.time
-
-
 class Desk:
     """Sessions at one place, under one clock, with what they told."""
 
     def __init__(self, path: Path | None) -> None:
-        self.clock = Clock()
+        self.time = START
         self.told: list[SessionEvent] = []
         timing = Timing(timeout=TIMEOUT, cleanup_interval=TICK)
         store = Store(path, tables.MIGRATIONS)
-        self.sessions = Sessions(store, timing, tell=self.told.append, now=self.clock)
+        self.sessions = Sessions(store, timing, tell=self.told.append, now=lambda: self.time)
 
     async def line(self, depth: int) -> list[Session]:
         """A task, one below it, one below that, each a second younger."""
         made: list[Session] = []
         for _ in range(depth):
-            self.clock.time += 1
+            self.time += 1
             made.append(await self.sessions.create("code", None, made[-1].session_id if made else None))
         return made
 
@@ -123,9 +115,9 @@ async def test_ids_have_their_form_and_are_never_the_same(desk: Desk) -> None:
 async def test_what_was_said_is_kept_to_the_letter(desk: Desk, text: str) -> None:
     """The initial message is the user's, the result the assistant's, the reason is the switch's."""
     session = await desk.sessions.create("code", text, None)
-    desk.clock.time += 1
+    desk.time += 1
     await desk.sessions.switch(session.session_id, "ask", text)
-    desk.clock.time += 1
+    desk.time += 1
     await desk.sessions.complete(session.session_id, "completed", text)
     assert desk.sessions.messages(session) == [Message("user", text, START), Message("assistant", text, START + 2)]
     assert desk.sessions.mode_history(session) == [
@@ -163,7 +155,7 @@ async def test_a_session_nobody_made_cannot_be_changed(desk: Desk, change: Chang
 async def test_a_switch_returns_the_mode_before_and_the_session_after(desk: Desk) -> None:
     """As it is found from then on, used at the time of the switch."""
     session = await desk.sessions.create("code", None, None)
-    desk.clock.time += 10
+    desk.time += 10
     old_mode, after = await desk.sessions.switch(session.session_id, "debug", None)
     assert (old_mode, after.task.mode, after.last_activity) == ("code", "debug", START + 10)
     assert desk.sessions.get(session.session_id) == after
@@ -173,9 +165,9 @@ async def test_a_switch_returns_the_mode_before_and_the_session_after(desk: Desk
 async def test_an_ended_task_keeps_its_state_and_the_time_of_its_end(desk: Desk, state: FinalState) -> None:
     """It stays readable until the session expires."""
     session = await desk.sessions.create("code", None, None)
-    desk.clock.time += 10
+    desk.time += 10
     done = await desk.sessions.complete(session.session_id, state, None)
-    desk.clock.time += TIMEOUT
+    desk.time += TIMEOUT
     found = desk.sessions.get(session.session_id)
     assert (done.cancelled, done.still_open, found) == ((), 0, done.session)
     assert (found.task.state, found.task.completed, found.task.created) == (state, START + 10, START)
@@ -209,7 +201,7 @@ async def test_a_hierarchy_of_depth_50_is_the_same_list_from_wherever_it_is_seen
 async def test_a_hierarchy_has_older_children_first_and_theirs_before_the_next(desk: Desk) -> None:
     """A reader sees the tree as it would be drawn."""
     root, first, below = await desk.line(3)
-    desk.clock.time += 1
+    desk.time += 1
     second = await desk.sessions.create("ask", None, root.session_id)
     expected = [node(root, 0), node(first, 1), node(below, 2), node(second, 1)]
     assert expected == desk.sessions.hierarchy(second)
@@ -259,9 +251,9 @@ async def test_completing_a_parent_says_how_many_children_are_open_and_leaves_th
 async def with_expired_child(desk: Desk) -> tuple[str, str]:
     """A parent that is alive, and its child, which is not, and has not been cleaned up."""
     root, child = [each.session_id for each in await desk.line(2)]
-    desk.clock.time += TIMEOUT - 10
+    desk.time += TIMEOUT - 10
     desk.sessions.get(root)
-    desk.clock.time += 20
+    desk.time += 20
     with pytest.raises(SessionExpired):
         desk.sessions.get(child)
     return root, child
@@ -327,9 +319,9 @@ def is_expired(sessions: Sessions, session_id: str) -> bool:
 async def test_any_use_keeps_a_session_alive_for_the_whole_timeout(desk: Desk, use: Change) -> None:
     """To the second."""
     session_id = (await desk.sessions.create("code", None, None)).session_id
-    desk.clock.time += TIMEOUT
+    desk.time += TIMEOUT
     await use(desk.sessions, session_id)
-    desk.clock.time += TIMEOUT
+    desk.time += TIMEOUT
     assert not is_expired(desk.sessions, session_id)
 
 
@@ -340,7 +332,7 @@ async def test_an_expired_session_is_told_apart_from_one_that_never_was(
 ) -> None:
     """Whether or not it was cleaned up already; nothing can be done to it."""
     session = await desk.sessions.create("code", None, None)
-    desk.clock.time += TIMEOUT + 2 * TICK
+    desk.time += TIMEOUT + 2 * TICK
     assert (await desk.sessions.clean_up() if cleaned_up else 1) == 1
     desk.told.clear()
     with pytest.raises(SessionExpired):
@@ -352,7 +344,7 @@ async def test_an_expired_session_is_told_apart_from_one_that_never_was(
 async def test_a_task_id_of_an_expired_session_is_told_apart_too(desk: Desk, cleaned_up: bool) -> None:
     """The clean-up must not change what a client is told."""
     session = await desk.sessions.create("code", None, None)
-    desk.clock.time += TIMEOUT + 2 * TICK
+    desk.time += TIMEOUT + 2 * TICK
     assert (await desk.sessions.clean_up() if cleaned_up else 1) == 1
     with pytest.raises(SessionExpired):
         desk.sessions.get_by_task(session.task.task_id)
@@ -362,9 +354,9 @@ async def test_a_tombstone_is_kept_for_a_day_and_then_removed(desk: Desk) -> Non
     """Also that of a session which was destroyed."""
     session = await desk.sessions.create("code", None, None)
     await desk.sessions.destroy(session.session_id)
-    desk.clock.time += TOMBSTONE_SECONDS
+    desk.time += TOMBSTONE_SECONDS
     assert (await desk.sessions.clean_up(), is_expired(desk.sessions, session.session_id)) == (0, True)
-    desk.clock.time += 1
+    desk.time += 1
     assert await desk.sessions.clean_up() == 0
     with pytest.raises(TaskNotFound):
         desk.sessions.get(session.session_id)
@@ -374,7 +366,7 @@ async def test_cleaning_up_goes_in_batches_and_tells_each(desk: Desk, monkeypatc
     """So that others get their turn; what is alive stays."""
     monkeypatch.setattr(sessions_module, "EXPIRED_AT_ONCE", 2)
     idle = await desk.several(5)
-    desk.clock.time += TIMEOUT + TICK + 1
+    desk.time += TIMEOUT + TICK + 1
     alive = await desk.sessions.create("code", None, None)
     desk.told.clear()
     assert await desk.sessions.clean_up() == 5
@@ -385,9 +377,9 @@ async def test_cleaning_up_goes_in_batches_and_tells_each(desk: Desk, monkeypatc
 async def test_cleaning_up_spares_what_was_used_without_a_commit(desk: Desk) -> None:
     """The use is written with it."""
     session = await desk.sessions.create("code", None, None)
-    desk.clock.time += TIMEOUT
+    desk.time += TIMEOUT
     desk.sessions.get(session.session_id)
-    desk.clock.time += TIMEOUT
+    desk.time += TIMEOUT
     assert (await desk.sessions.clean_up(), is_expired(desk.sessions, session.session_id)) == (0, False)
 
 
@@ -397,7 +389,7 @@ async def test_cleaning_up_spares_what_was_used_without_a_commit(desk: Desk) -> 
 async def test_the_last_used_come_first_whether_or_not_it_was_written(desk: Desk) -> None:
     """To look is to use."""
     first, second, third = await desk.several(3)
-    desk.clock.time += 1
+    desk.time += 1
     desk.sessions.get(first)
     assert [each.session_id for each in desk.sessions.recent()] == [first, third, second]
 
@@ -405,7 +397,7 @@ async def test_the_last_used_come_first_whether_or_not_it_was_written(desk: Desk
 async def test_a_limit_takes_the_last_used(desk: Desk) -> None:
     """Whether or not the use was written."""
     first, _ = await desk.several(2)
-    desk.clock.time += 1
+    desk.time += 1
     desk.sessions.get(first)
     assert [each.session_id for each in desk.sessions.recent(limit=1)] == [first]
 
@@ -413,10 +405,18 @@ async def test_a_limit_takes_the_last_used(desk: Desk) -> None:
 async def test_a_session_that_is_only_looked_at_stays_among_the_recent(desk: Desk) -> None:
     """It is alive, so it is listed."""
     session = await desk.sessions.create("code", None, None)
-    desk.clock.time += TIMEOUT
+    desk.time += TIMEOUT
     desk.sessions.get(session.session_id)
-    desk.clock.time += 1
+    desk.time += 1
     assert [each.session_id for each in desk.sessions.recent()] == [session.session_id]
+
+
+async def test_a_session_that_has_expired_is_not_among_the_recent(desk: Desk) -> None:
+    """Even if its last use was never written."""
+    session_id = (await desk.several(1))[0]
+    desk.sessions.get(session_id)
+    desk.time += TIMEOUT + 1
+    assert (desk.sessions.recent(), is_expired(desk.sessions, session_id)) == ([], True)
 
 
 async def test_a_prefix_of_recent_ones_is_taken_literally(desk: Desk) -> None:
@@ -432,7 +432,7 @@ async def test_a_prefix_of_recent_ones_is_taken_literally(desk: Desk) -> None:
 async def test_a_clock_that_jumps_back_ends_nothing(desk: Desk) -> None:
     """No session is of negative age, expires, or is cleaned up because of it."""
     session = await desk.sessions.create("code", None, None)
-    desk.clock.time -= 1_000_000
+    desk.time -= 1_000_000
     found = desk.sessions.get(session.session_id)
     assert (desk.sessions.age(found), desk.sessions.seconds_idle(found), await desk.sessions.clean_up()) == (0, 0, 0)
     assert (await desk.sessions.switch(session.session_id, "ask", None))[1].last_activity == START
@@ -441,8 +441,8 @@ async def test_a_clock_that_jumps_back_ends_nothing(desk: Desk) -> None:
 async def test_a_use_after_the_clock_jumped_back_takes_no_earlier_use_away(desk: Desk) -> None:
     """Whether or not a commit came between the two."""
     session = await desk.sessions.create("code", None, None)
-    desk.clock.time = START + 1000
+    desk.time = START + 1000
     desk.sessions.get(session.session_id)
-    desk.clock.time = START + 10
+    desk.time = START + 10
     desk.sessions.get(session.session_id)
     assert desk.sessions.get(session.session_id).last_activity == START + 1000

@@ -69,10 +69,13 @@ class Model:
         task = self.known.get(session_id)
         if task is None:
             return SessionExpired if session_id in self.tombstones else TaskNotFound
-        used = task.used if who is None else max(task.used, self.unwritten[who].get(session_id, 0.0))
-        if used < self.now - TIMEOUT:
+        if self.used(who, session_id) < self.now - TIMEOUT:
             return SessionExpired
         return ValidationFailed if to_change and task.state != "active" else None
+
+    def used(self, who: int | None, session_id: str) -> float:
+        used = self.known[session_id].used
+        return used if who is None else max(used, self.unwritten[who].get(session_id, 0.0))
 
     def written(self, who: int) -> None:
         """A commit takes along every use that one has seen."""
@@ -297,10 +300,16 @@ class SessionsMachine(RuleBasedStateMachine):
             else:
                 with pytest.raises(trouble):
                     third.get(session_id)
-        recent = self.opened(self.store_of_a_third).recent(limit=1000)
-        alive = [each for each in self.model.known if self.model.trouble(None, each) is None]
-        assert sorted(each.session_id for each in recent) == sorted(alive)
-        assert [each.last_activity for each in recent] == sorted((each.last_activity for each in recent), reverse=True)
+
+    @invariant()
+    def the_recent_ones_are_those_that_are_alive(self) -> None:
+        """As far as each of them knows."""
+        for who, sessions in ((0, self.two[0]), (1, self.two[1]), (None, self.opened(self.store_of_a_third))):
+            recent = [each.session_id for each in sessions.recent(limit=1000)]
+            alive = [each for each in self.model.known if self.model.trouble(who, each) is None]
+            assert sorted(recent) == sorted(alive)
+            used = [self.model.used(who, each) for each in recent]
+            assert used == sorted(used, reverse=True)
 
     def check(self, third: Sessions, found: Session) -> None:
         task = found.task

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
+import trio
 from msgspec import Struct, structs
 
 from modes_actor.sessions import tables
@@ -77,14 +78,15 @@ class Sessions:
         """The session, which counts as a use of it. Raises `ValidationFailed`, `TaskNotFound` or `SessionExpired`."""
         session = self._store.read(lambda connection: self._find(connection, session_id))
         session = structs.replace(session, last_activity=self._last_activity(session))
-        self._touched[session_id] = self._now()
+        self._touched[session_id] = max(self._now(), session.last_activity)  # the clock may have been set back
         return session
 
     def get_by_task(self, task_id: str) -> Session:
-        session = self._store.read(lambda connection: tables.find_by_task(connection, task_id))
-        if session is None:
+        """As `get`, for who knows only the task."""
+        session_id = self._store.read(lambda connection: tables.session_of_task(connection, task_id))
+        if session_id is None:
             raise TaskNotFound(f"Task not found: {shortened(task_id, length=100)}")
-        return self.get(session.session_id)
+        return self.get(session_id)
 
     def messages(self, session: Session) -> list[Message]:
         return self._store.read(lambda connection: tables.messages(connection, session.session_id))
@@ -112,7 +114,7 @@ class Sessions:
             used = [session for each in latest if (session := tables.find(connection, each)) is not None]
             return used + tables.recent(connection, since=since, limit=limit, prefix=prefix)
 
-        found = {session.session_id: session for session in self._store.read(recent)}
+        found = {session.session_id: session for session in self._store.read(recent) if self._is_live(session)}
         return sorted(found.values(), key=self._last_activity, reverse=True)[:limit]
 
     def seconds_idle(self, session: Session) -> float:
@@ -171,13 +173,16 @@ class Sessions:
 
         def complete(connection: Connection) -> tuple[Completed, tuple[str, ...]]:
             before = self._active(self._find(connection, session_id), "be completed again")
-            below = tables.active_descendants(connection, session_id) if state == "cancelled" else []
+            below: list[str] = []
+            if state == "cancelled":
+                active = tables.active_descendants(connection, session_id)
+                below = [each.session_id for each in active if self._is_live(each)]
             for each in (session_id, *below):
                 tables.set_state(connection, each, state, now)
             if result is not None:
                 tables.add_message(connection, session_id, Message("assistant", result, now))
             children = tables.children(connection, session_id)
-            still_open = sum(child.task.state == "active" for child in children)
+            still_open = sum(child.task.state == "active" and self._is_live(child) for child in children)
             completed = Completed(self._find(connection, session_id), tuple(below), still_open)
             return completed, _above(connection, before)
 
@@ -239,7 +244,9 @@ class Sessions:
             return change(connection)
 
         try:
-            return await self._store.write(change_and_touch)
+            # Shielded, so that whoever makes a change also tells of it.
+            with trio.CancelScope(shield=True):
+                result = await self._store.write(change_and_touch)
         except BaseException:
             self._touched = touched | self._touched  # they were not written, and later ones count more
             raise
@@ -247,13 +254,14 @@ class Sessions:
             for session_id, when in touched.items():
                 if self._being_written.get(session_id) == when:
                     del self._being_written[session_id]
+        return result
 
     def _find(self, connection: Connection, session_id: str) -> Session:
         check_session_id(session_id)
         session = tables.find(connection, session_id)
-        if session is not None and self._last_activity(session) >= self._now() - self.timing.timeout:
+        if session is not None and self._is_live(session):
             return session
-        if session is None and tables.expired_at(connection, session_id) is None:
+        if session is None and not tables.has_expired(connection, session_id):
             raise TaskNotFound(f"Task not found: there is no session {session_id}. Create one with create_task")
         raise SessionExpired(
             f"Session {session_id} has expired (timeout: {self.timing.timeout:g}s). Create a new one with create_task"
@@ -265,6 +273,9 @@ class Sessions:
                 f"The task of session {session.session_id} is {session.task.state} and cannot {what}"
             )
         return session
+
+    def _is_live(self, session: Session) -> bool:
+        return self._last_activity(session) >= self._now() - self.timing.timeout
 
     def _last_activity(self, session: Session) -> float:
         session_id = session.session_id

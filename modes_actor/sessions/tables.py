@@ -53,7 +53,13 @@ MIGRATIONS: Final = (
                 PRIMARY KEY (session_id, number)
             ) WITHOUT ROWID
             """,
-            "CREATE TABLE expired_sessions (session_id TEXT PRIMARY KEY, expired REAL NOT NULL) WITHOUT ROWID",
+            """
+            CREATE TABLE expired_sessions (
+                session_id TEXT PRIMARY KEY,
+                task_id TEXT NOT NULL UNIQUE,
+                expired REAL NOT NULL
+            ) WITHOUT ROWID
+            """,
             "CREATE INDEX expired_sessions_by_time ON expired_sessions (expired)",
         ),
     ),
@@ -68,13 +74,18 @@ def find(connection: Connection, session_id: str) -> Session | None:
     return None if row is None else _session(row)
 
 
-def find_by_task(connection: Connection, task_id: str) -> Session | None:
-    row = connection.execute(f"SELECT {_COLUMNS} FROM sessions WHERE task_id = ?", (task_id,)).fetchone()
-    return None if row is None else _session(row)
+def has_expired(connection: Connection, session_id: str) -> bool:
+    row = connection.execute("SELECT 1 FROM expired_sessions WHERE session_id = ?", (session_id,)).fetchone()
+    return row is not None
 
 
-def expired_at(connection: Connection, session_id: str) -> float | None:
-    row = connection.execute("SELECT expired FROM expired_sessions WHERE session_id = ?", (session_id,)).fetchone()
+def session_of_task(connection: Connection, task_id: str) -> str | None:
+    """The session of a task, whether it lives or has expired."""
+    row = connection.execute(
+        "SELECT session_id FROM sessions WHERE task_id = ?1"
+        " UNION ALL SELECT session_id FROM expired_sessions WHERE task_id = ?1",
+        (task_id,),
+    ).fetchone()
     return None if row is None else row[0]
 
 
@@ -122,27 +133,38 @@ def ancestors(connection: Connection, session: Session) -> list[Session]:
 
 
 def hierarchy(connection: Connection, session: Session) -> list[Node]:
-    """The whole tree that a task is in, each parent before its children."""
-    nodes: list[Node] = []
+    """The tree that a task is in, each parent before its children; of a large one a part, with this task in it."""
     line = [session, *ancestors(connection, session)]
-    waiting = [(line[-1], 0)]
+    nodes = _tree(connection, line[-1], 0)
+    if any(node.session_id == session.session_id for node in nodes):
+        return nodes
+    highest = min(len(line), HIERARCHY_LIMIT) - 1
+    ids = frozenset(each.session_id for each in line)
+    return _tree(connection, line[highest], len(line) - 1 - highest, first=ids)
+
+
+def _tree(connection: Connection, top: Session, depth: int, first: frozenset[str] = frozenset()) -> list[Node]:
+    """What is below a task, and it. Sessions of `first` come before their siblings."""
+    nodes: list[Node] = []
+    waiting = [(top, depth)]
     while waiting and len(nodes) < HIERARCHY_LIMIT:
         found, depth = waiting.pop()
         task = found.task
         nodes.append(Node(found.session_id, task.task_id, task.mode, task.state, task.parent_session_id, depth))
-        waiting += [(child, depth + 1) for child in reversed(children(connection, found.session_id))]
+        below = sorted(children(connection, found.session_id), key=lambda child: child.session_id not in first)
+        waiting += [(child, depth + 1) for child in reversed(below)]
     return nodes
 
 
-def active_descendants(connection: Connection, session_id: str) -> list[str]:
+def active_descendants(connection: Connection, session_id: str) -> list[Session]:
     """Sessions below this one whose tasks are active, also below ones that are not."""
-    found: list[str] = []
+    found: list[Session] = []
     waiting = [session_id]
     while waiting:
         for child in children(connection, waiting.pop()):
             waiting.append(child.session_id)
             if child.task.state == "active":
-                found.append(child.session_id)
+                found.append(child)
     return found
 
 
@@ -220,7 +242,10 @@ def is_clean_up_due(connection: Connection, idle_before: float, expired_before: 
 def expire(connection: Connection, session_ids: Iterable[str], now: float) -> None:
     """Forget all about them but that they were there."""
     for session_id in session_ids:
-        connection.execute("INSERT OR REPLACE INTO expired_sessions VALUES (?, ?)", (session_id, now))
+        connection.execute(
+            "INSERT INTO expired_sessions SELECT session_id, task_id, ? FROM sessions WHERE session_id = ?",
+            (now, session_id),
+        )
         for table in ("sessions", "messages", "mode_changes"):
             connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
 
