@@ -216,6 +216,19 @@ async def test_a_task_is_in_its_own_hierarchy_however_many_tasks_there_are(
     assert last.session_id in [each.session_id for each in desk.sessions.hierarchy(last)]
 
 
+@pytest.mark.parametrize("use", ["looked at", "changed"])
+async def test_a_use_of_a_subtask_keeps_the_tasks_above_it_alive(desk: Desk, use: str) -> None:
+    """Who waits for a subtask must still be there when it is done."""
+    root, _, last = await desk.line(3)
+    for _ in range(3):
+        desk.time += TIMEOUT * 0.6
+        if use == "looked at":
+            desk.sessions.get(last.session_id)
+        else:
+            await desk.sessions.switch(last.session_id, "ask", None)
+    assert desk.sessions.get(root.session_id).session_id == root.session_id
+
+
 async def test_a_task_whose_parent_is_gone_is_the_top_of_what_is_left(desk: Desk) -> None:
     """It still says whose child it was."""
     root, child, below = await desk.line(3)

@@ -92,6 +92,12 @@ class Model:
             parent = self.known[parent].parent
         return tuple(line)
 
+    def use_above(self, who: int, session_id: str) -> None:
+        """A change in a subtask is a use of the tasks that wait for it, unless they have expired."""
+        for each in self.above(session_id):
+            if self.trouble(who, each) is None:
+                self.known[each].used = max(self.known[each].used, self.now)
+
     def children(self, session_id: str) -> list[str]:
         return [each for each, task in self.known.items() if task.parent == session_id]
 
@@ -169,7 +175,6 @@ class SessionsMachine(RuleBasedStateMachine):
         trouble = model.trouble(who, parent, to_change=True)
         if self.refuses(trouble, lambda: self.two[who].create(mode, text, parent)):
             return
-        model.known[parent].used = max(model.known[parent].used, model.now)
         self.created(who, mode, text, parent)
 
     def created(self, who: int, mode: str, text: str | None, parent: str | None) -> str:
@@ -178,6 +183,7 @@ class SessionsMachine(RuleBasedStateMachine):
         messages = [] if text is None else [("user", text, now)]
         model.known[session_id] = Known(mode, parent, now, now, messages=messages, modes=[(mode, None, now)])
         model.written(who)
+        model.use_above(who, session_id)
         self.expect_told(SessionCreated(session_id, model.above(session_id)))
         return session_id
 
@@ -193,7 +199,9 @@ class SessionsMachine(RuleBasedStateMachine):
             return
         self.two[who].get(session_id)
         unwritten = self.model.unwritten[who]
-        unwritten[session_id] = max(unwritten.get(session_id, 0.0), self.model.now)
+        above = [each for each in self.model.above(session_id) if self.model.trouble(who, each) is None]
+        for each in (session_id, *above):
+            unwritten[each] = max(self.model.used(who, each), self.model.now)
 
     @rule(who=who, which=which, mode=st.sampled_from(MODES), reason=texts)
     def switch(self, who: int, which: int, mode: str, reason: str | None) -> None:
@@ -206,6 +214,7 @@ class SessionsMachine(RuleBasedStateMachine):
         task.modes.append((mode, reason, model.now))
         assert trio.run(self.two[who].switch, session_id, mode, reason)[0] == old_mode
         model.written(who)
+        model.use_above(who, session_id)
         self.expect_told(ModeSwitched(session_id, model.above(session_id)))
 
     @rule(who=who, which=which, state=st.sampled_from(["completed", "failed", "cancelled"]), result=texts)
@@ -225,6 +234,7 @@ class SessionsMachine(RuleBasedStateMachine):
         still_open = [each for each in model.children(session_id) if not model.trouble(who, each, to_change=True)]
         done = trio.run(self.two[who].complete, session_id, state, result)
         assert (sorted(done.cancelled), done.still_open) == (sorted(cancelled), len(still_open))
+        model.use_above(who, session_id)
         self.expect_told(TaskCompleted(session_id, model.above(session_id), done.cancelled))
 
     @rule(who=who, which=which)

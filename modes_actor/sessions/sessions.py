@@ -53,7 +53,7 @@ class Timing(Struct, frozen=True, kw_only=True):
 
     @property
     def tick(self) -> float:
-        return min(self.cleanup_interval, self.timeout / 10)
+        return max(0.1, min(self.cleanup_interval, self.timeout / 10))
 
 
 class Sessions:
@@ -76,9 +76,15 @@ class Sessions:
 
     def get(self, session_id: str) -> Session:
         """The session, which counts as a use of it. Raises `ValidationFailed`, `TaskNotFound` or `SessionExpired`."""
-        session = self._store.read(lambda connection: self._find(connection, session_id))
-        session = structs.replace(session, last_activity=self._last_activity(session))
-        self._touched[session_id] = max(self._now(), session.last_activity)  # the clock may have been set back
+
+        def find(connection: Connection) -> list[Session]:
+            session = self._find(connection, session_id)
+            return [session, *self._live_above(connection, session)]
+
+        found = self._store.read(find)
+        session = structs.replace(found[0], last_activity=self._last_activity(found[0]))
+        for each in found:
+            self._touched[each.session_id] = max(self._now(), self._last_activity(each))  # clocks are set back at times
         return session
 
     def get_by_task(self, task_id: str) -> Session:
@@ -143,12 +149,11 @@ class Sessions:
         def insert(connection: Connection) -> tuple[str, ...]:
             if parent_session_id is not None:
                 self._active(self._find(connection, parent_session_id), "take subtasks")
-                tables.touch(connection, [(parent_session_id, now)])
             tables.insert(connection, session)
             tables.add_mode_change(connection, session.session_id, ModeChange(mode, None, now))
             if initial_message is not None:
                 tables.add_message(connection, session.session_id, Message("user", initial_message, now))
-            return _above(connection, session)
+            return self._touch_above(connection, session, now)
 
         self._tell(SessionCreated(session.session_id, await self._write(insert)))
         return session
@@ -161,7 +166,7 @@ class Sessions:
             before = self._active(self._find(connection, session_id), "switch modes")
             tables.set_mode(connection, session_id, mode, now)
             tables.add_mode_change(connection, session_id, ModeChange(mode, reason, now))
-            return before.task.mode, self._find(connection, session_id), _above(connection, before)
+            return before.task.mode, self._find(connection, session_id), self._touch_above(connection, before, now)
 
         old_mode, session, above = await self._write(switch)
         self._tell(ModeSwitched(session_id, above))
@@ -184,7 +189,7 @@ class Sessions:
             children = tables.children(connection, session_id)
             still_open = sum(child.task.state == "active" and self._is_live(child) for child in children)
             completed = Completed(self._find(connection, session_id), tuple(below), still_open)
-            return completed, _above(connection, before)
+            return completed, self._touch_above(connection, before, now)
 
         completed, above = await self._write(complete)
         self._tell(TaskCompleted(session_id, above, completed.cancelled))
@@ -274,6 +279,15 @@ class Sessions:
             )
         return session
 
+    def _live_above(self, connection: Connection, session: Session) -> list[Session]:
+        """The tasks above that wait for this one: what is done in a subtask is a use of them, too."""
+        return [each for each in tables.ancestors(connection, session) if self._is_live(each)]
+
+    def _touch_above(self, connection: Connection, session: Session, now: float) -> tuple[str, ...]:
+        """Keep those alive that wait. Returns all above: their hierarchies show what was done."""
+        tables.touch(connection, [(each.session_id, now) for each in self._live_above(connection, session)])
+        return tuple(each.session_id for each in tables.ancestors(connection, session))
+
     def _is_live(self, session: Session) -> bool:
         return self._last_activity(session) >= self._now() - self.timing.timeout
 
@@ -288,7 +302,3 @@ def check_session_id(text: str) -> None:
     if not is_session_id(text):
         shown = shortened(text, length=100)
         raise ValidationFailed(f"'{shown}' is no session ID: use one that create_task returned")
-
-
-def _above(connection: Connection, session: Session) -> tuple[str, ...]:
-    return tuple(each.session_id for each in tables.ancestors(connection, session))

@@ -6,6 +6,7 @@ Everything is made on first use, so that a client which only opens and pings pay
 from __future__ import annotations
 
 import logging
+import math
 import time
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +52,7 @@ class House:
         self._to_tell: dict[Event, None] = {}
         self._news = trio.Event()
         self._watching = trio.Event()
+        self._sessions_used = trio.Event()
         self._batch = -1
         self._context: DecisionContext | None = None
         self._seen: dict[str, Session] = {}
@@ -109,6 +111,7 @@ class House:
         section = self.config.sessions
         path = Path(section.persistence.storage_path).expanduser() / STORE_FILE if section.persistence.enabled else None
         timing = Timing(timeout=section.timeout, cleanup_interval=section.cleanup_interval)
+        self._sessions_used.set()
         return Sessions(Store(path, MIGRATIONS), timing, tell=self._session_changed, now=self._now)
 
     def session(self, session_id: str, context: RequestContext) -> Session:
@@ -158,20 +161,20 @@ class House:
                 self._modes_changed(reloaded)
 
     async def _run_clean_up(self) -> None:
-        section = self.config.sessions
-        last = trio.current_time()
+        """From the first use of a session on: what expired while no process ran is gone soon after."""
+        await self._sessions_used.wait()
+        timing = self.sessions.timing
+        cleaned = -math.inf
         while True:
-            await trio.sleep(min(section.cleanup_interval, section.timeout / 10))
-            if "sessions" not in self.__dict__:
-                continue  # nobody has used one yet
             try:
                 await self.sessions.flush()
-                if trio.current_time() - last >= section.cleanup_interval:
-                    last = trio.current_time()
+                if trio.current_time() - cleaned >= timing.cleanup_interval:
+                    cleaned = trio.current_time()
                     if removed := await self.sessions.clean_up():
                         log.info("%d sessions expired", removed)
             except RequestError as error:
                 log.warning("clean-up failed, and is tried again later: %s", error)
+            await trio.sleep(timing.tick)
 
     async def _run_news(self, events: trio.MemorySendChannel[Event]) -> None:
         while True:
@@ -185,7 +188,7 @@ class House:
                 return  # the server is leaving, and nobody listens any more
 
     async def _close(self) -> None:
-        if "sessions" not in self.__dict__:
+        if not self._sessions_used.is_set():
             return
         with trio.CancelScope(shield=True):
             try:
