@@ -1,0 +1,227 @@
+"""What the benchmarks share: a server process that never hangs them, answers that are checked, tables."""
+
+import functools
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Final, Self
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+HAS_PROC: Final = Path("/proc/self/status").exists()
+WATCHDOG_SECONDS: Final = 60.0
+READ_SIZE: Final = 1024 * 1024
+
+INITIALIZE: Final = (
+    b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
+    b'"clientInfo":{"name":"bench","version":"1"}}}\n'
+)
+INITIALIZED: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+
+
+class BenchError(Exception):
+    """Something could not be measured. The message is for a person."""
+
+
+class Verdict(Struct, frozen=True):
+    """Whether a target is met; None where that cannot be measured."""
+
+    target: str
+    found: str
+    met: bool | None
+
+
+class Answer(Struct, gc=False):
+    id: int | str | None = None
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+decode_answers = msgspec.json.Decoder(Answer).decode_lines
+
+
+class Kind(Struct, frozen=True):
+    """Requests that differ only in their number: methods taken in turn, ids as long as wanted."""
+
+    name: str
+    methods: tuple[bytes, ...]
+    id_padding: int = 0
+
+    def request_id(self, number: int) -> int | str:
+        return f"{number}-{'x' * self.id_padding}" if self.id_padding else number
+
+    def lines(self, numbers: range) -> bytes:
+        encode = msgspec.json.Encoder().encode
+        named = ((encode(self.request_id(n)), self.methods[n % len(self.methods)]) for n in numbers)
+        return b"".join(b'{"jsonrpc":"2.0","id":%b,"method":"%b"}\n' % each for each in named)
+
+
+PING: Final = Kind("pings", (b"ping",))
+TOOLS_LIST: Final = Kind("tools/list", (b"tools/list",))
+lines_of = functools.cache(Kind.lines)
+
+
+def trouble_with(answers: bytes, kind: Kind, numbers: range) -> str | None:
+    """None if there is exactly one answer to each request and none is an error; else what is wrong."""
+    try:
+        decoded = decode_answers(answers)
+    except msgspec.MsgspecError as error:
+        return f"an answer is no JSON-RPC: {error}"
+    for answer in decoded:
+        if answer.error is not UNSET:
+            return f"an answer is an error: {bytes(answer.error).decode()[:200]}"
+        if answer.result is UNSET:
+            return "an answer has no result"
+    expected = {kind.request_id(n) for n in numbers}
+    if {answer.id for answer in decoded} != expected or len(decoded) != len(expected):
+        return f"{len(decoded):,} answers to {len(expected):,} requests, not one for each"
+    return None
+
+
+class Child:
+    """A process with pipes, killed after `WATCHDOG_SECONDS`: nothing that waits for it waits forever."""
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        *,
+        program: str = sys.executable,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._name = name
+        self._expired = False
+        self._begin = time.perf_counter()
+        self._process = Popen(
+            [program, *arguments],
+            bufsize=0,
+            stdin=PIPE,
+            stdout=PIPE,
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self.stdin, self._output = self._process.stdin, self._process.stdout.fileno()
+        self._watchdog = threading.Timer(WATCHDOG_SECONDS, self._expire)
+        self._watchdog.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._watchdog.cancel()
+        self._process.kill()
+        self._process.__exit__(None, None, None)
+
+    def _expire(self) -> None:
+        self._expired = True
+        self._process.kill()
+
+    def failure(self, what: str) -> BenchError:
+        if self._expired:
+            what = f"was not done after {WATCHDOG_SECONDS:.0f} s and was killed"
+        return BenchError(f"{self._name} {what}")
+
+    def handshake(self) -> float:
+        """Initialize the session. Returns the seconds from the start of the process to its answer."""
+        self.write(INITIALIZE)
+        answer = self.read_lines(1)
+        took = time.perf_counter() - self._begin
+        self.check(answer, PING, range(1))
+        self.write(INITIALIZED)
+        return took
+
+    def exchange(self, kind: Kind, numbers: range) -> float:
+        """Write all requests while reading the answers. Returns the seconds until the last was there."""
+        writer = threading.Thread(target=self.write, args=[lines_of(kind, numbers)], daemon=True)
+        begin = time.perf_counter()
+        writer.start()
+        answers = self.read_lines(len(numbers))
+        took = time.perf_counter() - begin
+        writer.join()
+        self.check(answers, kind, numbers)
+        return took
+
+    def exchange_singly(self, kind: Kind, numbers: range) -> list[float]:
+        """Write each request once the one before is answered. Returns the seconds that each took, sorted."""
+        answers: list[bytes] = []
+        times: list[float] = []
+        for request in lines_of(kind, numbers).splitlines(keepends=True):
+            begin = time.perf_counter()
+            self.write(request)
+            answer = self.read_lines(1)
+            times.append(time.perf_counter() - begin)
+            answers.append(answer)
+        self.check(b"".join(answers), kind, numbers)
+        return sorted(times)
+
+    def check(self, answers: bytes, kind: Kind, numbers: range) -> None:
+        if trouble := trouble_with(answers, kind, numbers):
+            raise self.failure(f"answered wrongly ({kind.name}): {trouble}")
+
+    def write(self, requests: bytes | memoryview, *, last: bool = False) -> None:
+        """Write all of it, and if it is the last, close the pipe. If the process has gone, the reader will notice."""
+        rest = memoryview(requests)
+        try:
+            while rest:
+                rest = rest[os.write(self.stdin.fileno(), rest) :]
+        except BrokenPipeError:
+            pass
+        if last:
+            self.stdin.close()
+
+    def read_lines(self, count: int) -> bytes:
+        chunks: list[bytes] = []
+        while count > 0:
+            chunk = os.read(self._output, READ_SIZE)
+            if not chunk:
+                raise self.failure(f"ended with {count:,} answers missing")
+            count -= chunk.count(b"\n")
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    def read_to_end(self) -> bytes:
+        return b"".join(iter(lambda: os.read(self._output, READ_SIZE), b""))
+
+    def finish(self) -> float:
+        """Close the input and wait for a good end. Returns the seconds from start to end."""
+        self.stdin.close()
+        if code := self._process.wait():
+            raise self.failure(f"ended with exit code {code}")
+        return time.perf_counter() - self._begin
+
+    def memory_mb(self) -> float:
+        """Resident memory; NaN where there is no /proc to tell it."""
+        if not HAS_PROC:
+            return math.nan
+        found = Path(f"/proc/{self._process.pid}/status").read_text().partition("VmRSS:")[2].split()
+        if not found:
+            raise self.failure("ended early")
+        return int(found[0]) * 1024 / 1e6
+
+    def cpu_seconds(self) -> float:
+        """User and system time so far; NaN where there is no /proc to tell it."""
+        if not HAS_PROC:
+            return math.nan
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, markdown: bool, left: int = 1) -> str:
+    """Aligned columns: the first `left` of them to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    last = ":" if markdown else "-"
+    rule = ["-" * (width - 1) + ("-" if index < left else last) for index, width in enumerate(widths)]
+    lines = [
+        [cell.ljust(width) if index < left else cell.rjust(width) for index, (cell, width) in enumerate(cells)]
+        for cells in (list(zip(row, widths, strict=True)) for row in (header, rule, *rows))
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" if markdown else "   ".join(line).rstrip() for line in lines)
