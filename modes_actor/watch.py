@@ -5,6 +5,7 @@ whole, one version or the next; every reload is told, with what it changed.
 """
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -25,19 +26,22 @@ Signature = tuple[int, int, int, int] | str
 
 
 class ModesReloaded(Struct, frozen=True):
-    """Files changed and were read again. `changed` may be empty: then only servers or problems differ."""
+    """Files changed and were read again. `changed` may be empty: then only servers, rules or problems differ."""
 
     changed: ModesChanged
     problems: tuple[Problem, ...]
     servers_changed: bool = False
+    rules_changed: bool = False
 
 
 class ModeWatch:
     """Looks at a handful of files, twice a second. Events of the operating system would be quicker, but differ by
     platform, miss network drives, and wake us in the middle of a save."""
 
-    def __init__(self, loader: ModeLoader) -> None:
+    def __init__(self, loader: ModeLoader, look_at_rules: Callable[[], object] = lambda: None) -> None:
+        """`look_at_rules` gives something that differs when rule files do."""
         self._loader = loader
+        self._look_at_rules = look_at_rules
         self._seen = self._look()
         self.loaded: Loaded = loader.load()
 
@@ -48,10 +52,11 @@ class ModeWatch:
             await trio.sleep(LOOK_EVERY_SECONDS)
             before, self._seen = self._seen, self._look()
             if self._seen == before != settled:
+                rules_changed = self._seen[-1] != settled[-1]
                 settled = self._seen
-                await events.send(self._reload())
+                await events.send(self._reload(rules_changed=rules_changed))
 
-    def _reload(self) -> ModesReloaded:
+    def _reload(self, *, rules_changed: bool) -> ModesReloaded:
         before = self.loaded
         self.loaded = self._loader.load()  # a few milliseconds, once per save
         changed = self.loaded.catalog.changes_since(before.catalog)
@@ -64,10 +69,10 @@ class ModeWatch:
             len(self.loaded.catalog.problems),
         )
         servers_changed = before.servers.servers != self.loaded.servers.servers
-        return ModesReloaded(changed, self.loaded.catalog.problems, servers_changed)
+        return ModesReloaded(changed, self.loaded.catalog.problems, servers_changed, rules_changed)
 
-    def _look(self) -> list[Signature]:
-        return [_signature(path) for path in self._loader.files()]
+    def _look(self) -> list[object]:
+        return [*(_signature(path) for path in self._loader.files()), self._look_at_rules()]
 
 
 def _signature(path: Path) -> Signature:

@@ -6,7 +6,7 @@ from pathlib import Path
 from modes_actor.modes.rules import (
     Rules,
     load_rules,
-    rule_roots,
+    rules_signature,
 )
 
 
@@ -45,6 +45,5 @@ class Disk:
         (rule,) = loaded.rules
         return rule.text, [problem.sentence for problem in loaded.problems]
 
-    def roots(self) -> list[str]:
-        found = rule_roots("code", project_root=self.root, home=self.home)
-        return [path.relative_to(self.base).as_posix() for path in found]
+    def signature(self) -> object:
+        return rules_signature(project_root=self.root, home=self.home)

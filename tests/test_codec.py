@@ -243,6 +243,34 @@ def test_nesting_without_measure_is_a_parse_error(name: str) -> None:
     assert message == Malformed(ErrorCode.PARSE_ERROR, "Parse error: nested too deeply")
 
 
+def read(line: bytes) -> Incoming:
+    message = decode_line(line)
+    assert isinstance(message, Incoming)
+    return message
+
+
+@pytest.mark.parametrize(
+    ("escaped", "meant"),
+    [
+        (rb"cut \ud83d", "cut \ufffd"),
+        (rb"\ude00 cut", "\ufffd cut"),
+        (rb"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (rb"\uD83D x \\ud83d", "\ufffd x \\ud83d"),
+    ],
+)
+def test_half_a_surrogate_pair_costs_one_character_and_not_the_request(escaped: bytes, meant: str) -> None:
+    """JavaScript writes one for a text that was cut inside an emoji; the sender waits for its answer all the same."""
+    message = read(b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"text":"%b"}}' % escaped)
+    assert message.id == 7
+    assert isinstance(message.params, Raw)
+    assert msgspec.json.decode(message.params) == {"text": meant}
+
+
+def test_half_a_surrogate_pair_in_an_id_cannot_be_answered() -> None:
+    """It could not go back as it came."""
+    assert judged(decode_line(rb'{"jsonrpc":"2.0","id":"\ud800","method":"m"}')) == (-32700, UNSET)
+
+
 @pytest.mark.parametrize("version", [b"1e999", b"-1e999", b"9" * 5_000], ids=["huge", "very negative", "very long"])
 def test_a_version_that_is_an_absurd_number_still_leaves_the_id_readable(version: bytes) -> None:
     """It is JSON, and an object; only its `jsonrpc` is wrong."""

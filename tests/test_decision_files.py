@@ -395,3 +395,43 @@ def test_a_pattern_that_does_not_compile_denies() -> None:
     asked = mode("(")
     context = DecisionContext(ModeCatalog([asked]), os.sep)
     assert isinstance(decide(asked, "write_to_file", {"path": "a"}, context), Denied)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        'diff --git "a/b.py" "b/b.py"\ndeleted file mode 100644',
+        "diff --git b.py b.py",
+        "diff -u b.py b.py",
+        "Index: b.py",
+        "*** a.md\n--- b.py",
+        "*** Rename to: b.py",
+    ],
+)
+def test_a_patch_with_a_header_that_nobody_knows_is_refused(header: str, tmp_path: Path) -> None:
+    """Also where another file of it is known and allowed."""
+    arguments = {"path": "a.md", "patch": f"*** Begin Patch\n{header}\n*** End Patch"}
+    assert isinstance(decided(tmp_path, mode(r"\.md$"), "apply_patch", arguments), Denied)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"edits": [{"path": "b.py"}]},
+        {"params": {"file_path": "b.py"}},
+        {"file-path": "b.py"},
+        {"new_path": "b.py"},
+        {"destination": "b.py"},
+    ],
+)
+def test_a_second_file_is_found_wherever_it_is_named(more: dict[str, object], tmp_path: Path) -> None:
+    """One that is allowed does not cover another that is not."""
+    arguments = {"path": "a.md", "content": "x", **more}
+    assert isinstance(decided(tmp_path, mode(r"\.md$"), "write_to_file", arguments), Denied)
+
+
+def test_prose_in_a_diff_is_not_taken_for_a_header(tmp_path: Path) -> None:
+    """The body of `apply_diff` is code, and may look like anything."""
+    body = "<<<<<<< SEARCH\n*** bold ***\ndiff of two\n=======\n--- dashes\n>>>>>>> REPLACE"
+    arguments = {"path": "a.md", "diff": body}
+    assert isinstance(decided(tmp_path, mode(r"\.md$"), "apply_diff", arguments), Allowed)

@@ -447,3 +447,10 @@ def test_a_server_that_leads_to_a_suggestion_is_refused_by_it(server: str) -> No
     found = suggest_restrictions(mode(None, "mcp", "edit", "command"), configured(server))
     assert found is not None
     assert not may_call(found.restrictions, server, "get")
+
+
+def test_a_server_that_is_configured_is_not_allowed_by_one_that_is_spelt_like_it() -> None:
+    """Each of them is meant by its own name; only a name that nobody configured may be a client's spelling."""
+    servers = configured("git_hub", "gitHub")
+    found = [may_call(limits("git_hub"), name, "get", servers) for name in ("git_hub", "gitHub", "git-hub")]
+    assert found == [True, False, True]

@@ -394,3 +394,33 @@ def test_whatever_is_wrong_with_one_mode_the_others_load(place: tuple[Any, ...],
     good = {mode.slug: mode for mode in read(json.dumps(VALID)).modes}
     found = {mode.slug: mode for mode in read(json.dumps(damaged)).modes}
     assert (good["first"], good["last"]) == (found.get("first"), found.get("last"))
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        "mcpRestrictions:",
+        "extends:",
+        "mcpRestrictons: {allowedServers: [x]}",
+        "extend: ask",
+        "base: ask",
+        "mcpRestrictions: {allowedServers: [x]}\n  mcp_restrictions: {}",
+        "groups: [read]",
+        "fileRegex: x",
+        "activeHours: 03:00-03:01",
+        "allowedServers: [x]",
+    ],
+)
+def test_a_member_that_restricts_in_a_way_nobody_can_tell_leaves_no_tools(member: str) -> None:
+    """Empty, repeated, misspelt or misplaced: its author meant to restrict, and is told what is wrong."""
+    found = read_between(NAMED + f"  groups: [read, edit, mcp]\n  {member}\n")
+    assert [mode.slug for mode in found.modes] == ["first", "mid", "last"]
+    mode = found.modes[1]
+    assert mode.groups == ()
+    assert [problem.severity for problem in found.problems].count("error") >= 1
+
+
+@pytest.mark.parametrize("member", ["model: x", "icon: x", "author: me", "notes: y"])
+def test_a_member_that_says_something_else_costs_nothing(member: str) -> None:
+    """Files in the wild have all kinds of members."""
+    assert reach(NAMED + f"  groups: [read]\n  {member}\n") == {"read": None}

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from trio.testing import MockClock
 
 from modes_actor.wire.versions import ALL_VERSIONS, V2025_11_25, V2026_07_28, Era, Version
 from tests.conversation import Json, talking
-from tests.modes_house import ALL_MODES, CREATED, GROUPS, ROOMODES, Client, Place, working
+from tests.modes_house import ALL_MODES, CREATED, GROUPS, NOTICED_WITHIN, ROOMODES, Client, Place, working
 
 RESOURCES_CHANGED = ("notifications/resources/list_changed", None)
 PROMPTS_CHANGED = ("notifications/prompts/list_changed", None)
@@ -111,7 +112,7 @@ async def test_a_mode_reads_as_the_reference_has_it(tmp_path: Path) -> None:
 
 
 async def test_the_config_of_a_mode_reads_as_the_reference_has_it(tmp_path: Path) -> None:
-    """Only what configures it, with groups as a mode file writes them."""
+    """All that a mode file says of it, so that one can be written from it, and nothing is lost."""
     async with working(tmp_path) as client:
         config = await client.read_json("mode://docs/config")
         code = await client.read_json("mode://code/config")
@@ -122,6 +123,9 @@ async def test_the_config_of_a_mode_reads_as_the_reference_has_it(tmp_path: Path
         "groups": ["read", ["edit", {"fileRegex": "^docs/", "description": "guides"}], "mcp"],
         "description": "Write documentation",
         "when_to_use": "Use this mode for guides.",
+        "role_definition": "You write guides.",
+        "custom_instructions": "Be brief.",
+        "mcp_restrictions": {"allowedServers": ["github"], "disallowedTools": ["mcp__github__delete_repo"]},
     }
     assert (code["groups"], code["source"]) == (GROUPS, "builtin")
 
@@ -237,6 +241,41 @@ async def test_whoever_subscribed_to_a_mode_hears_when_its_file_changes(
         heard = await client.news()
     expected = [RESOURCES_CHANGED, PROMPTS_CHANGED, *updated("mode://docs", "mode://docs/system_prompt")]
     assert sorted(heard, key=str) == sorted(expected, key=str)
+
+
+@both_eras
+async def test_whoever_subscribed_to_a_prompt_hears_when_its_rules_change(
+    version: Version, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Rules are part of the prompt, and of nothing else."""
+    async with working(tmp_path, version=version) as client:
+        await client.subscribe("mode://docs", "mode://docs/system_prompt")
+        rules = client.place.project / ".roo" / "rules-docs"
+        rules.mkdir(parents=True)
+        (rules / "style.md").write_text("Short sentences.")
+        await trio.sleep(NOTICED_WITHIN)
+        assert await client.news() == updated("mode://docs/system_prompt")
+
+
+async def test_a_mode_whose_base_is_removed_is_news(tmp_path: Path, autojump_clock: MockClock) -> None:
+    """It allows nothing from then on."""
+    async with working(tmp_path) as client:
+        await client.subscribe("mode://narrow")
+        without = ROOMODES.replace("slug: docs", "slug: papers")
+        await client.place.save_modes(without)
+        assert updated("mode://narrow")[0] in await client.news()
+
+
+async def test_the_config_of_a_mode_with_hours_says_so(tmp_path: Path, autojump_clock: MockClock) -> None:
+    """Written into a mode file again, it allows what it allowed."""
+    hours = "{activeHours: '09:00-18:00', days: [mon, fri], timezone: UTC}"
+    mode = f"- {{slug: late, name: Late, roleDefinition: You rest., groups: [[command, {hours}]], mcpRestrictions: {hours}}}"
+    async with working(tmp_path) as client:
+        await client.call("list_modes")
+        await client.place.save_modes(f"customModes:\n  {mode}\n")
+        config = await client.read_json("mode://late/config")
+        said = {"activeHours": "09:00-18:00", "days": ["mon", "fri"], "timezone": "UTC"}
+        assert (config["groups"], config["mcp_restrictions"]) == ([["command", said]], said)
 
 
 async def changed_by(client: Client, uri: str, modes: str | None) -> list[Any]:

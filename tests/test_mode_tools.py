@@ -442,3 +442,12 @@ async def test_a_mode_that_is_gone_allows_nothing_but_to_leave_it(
     assert "\nMode: docs (" in info
     assert (told["allowed"], after["allowed"]) == (tool == "switch_mode", True)
     assert tool == "switch_mode" or "ask" in told["allowed_in"]
+
+
+async def test_an_ended_task_is_still_judged_by_its_mode(tmp_path: Path) -> None:
+    """Its session can be read until it expires, and what it may do is a matter of its mode alone."""
+    async with working(tmp_path) as client:
+        session_id = (await client.call("create_task", mode_slug="ask"))["structuredContent"]["session_id"]
+        await client.call("complete_task", session_id=session_id, status="completed")
+        judged = await client.call("validate_tool_use", session_id=session_id, tool_name="read_file")
+        assert judged["structuredContent"]["allowed"] is True

@@ -12,7 +12,6 @@ from modes_actor.modes.rules import (
     RuleProblem,
     Rules,
     load_rules,
-    rule_roots,
 )
 from tests.rules_disk import Disk
 
@@ -264,41 +263,35 @@ def test_a_name_that_is_no_text_is_shown_on_one_line(disk: Disk) -> None:
     assert disk.load() == Rules((Rule(".roo/rules/a?# b?.md", "text"),), ())
 
 
-FIXED_ROOTS = [
+PLACES = [
     "project/AGENTS.md",
-    "project/AGENT.md",
     "project/AGENTS.local.md",
-    "home/.roo/rules-code",
-    "project/.roo/rules-code",
+    "home/.roo/rules-code/a.md",
+    "project/.roo/rules-code/deep/a.md",
     "project/.roorules-code",
-    "home/.roo/rules",
-    "project/.roo/rules",
+    "home/.roo/rules/a.md",
+    "project/.roo/rules/a.md",
     "project/.roorules",
 ]
 
 
-def test_every_place_of_rules_is_watched_whether_or_not_it_exists(disk: Disk) -> None:
-    """Files inside a folder of rules are below it, and need no mention."""
-    assert disk.roots() == FIXED_ROOTS
-    disk.write("project/.roo/rules/sub/a.md")
-    disk.link("project/.roo/rules/b.md", "sub/a.md")
-    disk.write("project/AGENTS.md")
-    assert disk.roots() == FIXED_ROOTS
+@pytest.mark.parametrize("place", PLACES)
+def test_a_change_at_any_place_of_rules_shows_in_the_signature(disk: Disk, place: str) -> None:
+    """When a file comes, when it changes, and when it goes."""
+    seen = [disk.signature()]
+    disk.write(place, "one")
+    seen.append(disk.signature())
+    disk.write(place, "other")
+    seen.append(disk.signature())
+    (disk.base / place).unlink()
+    seen.append(disk.signature())
+    assert len(set(seen[:3])) == 3
+    assert seen[3] not in seen[1:3]
 
 
-def test_what_links_lead_to_is_watched_too(disk: Disk) -> None:
-    """A change there changes a rule; a missing target may come; what is outside is no concern."""
-    disk.write("project/docs/style.md")
-    disk.write("project/docs/more/a.md")
-    disk.link("project/.roo/rules/a.md", "../../docs/style.md")
-    disk.link("project/.roo/rules/b", "../../docs/more")
-    disk.link("project/.roo/rules/c.md", "../../docs/later.md")
-    disk.link("project/.roo/rules/d.md", "../../../home/.profile")
-    assert disk.roots() == [*FIXED_ROOTS, "project/docs/style.md", "project/docs/more", "project/docs/later.md"]
-
-
-def test_a_slug_that_names_no_folder_has_no_places_of_its_own(disk: Disk) -> None:
-    """Only those for all modes."""
-    found = rule_roots("../code", project_root=disk.root, home=disk.home)
-    expected = [disk.base / name for name in FIXED_ROOTS if "code" not in name]
-    assert expected == list(found)
+def test_what_is_no_rule_does_not_show_in_the_signature(disk: Disk) -> None:
+    """A project has many files, and a save of one of them must not be taken for a change of rules."""
+    before = disk.signature()
+    disk.write("project/src/app.py", "x")
+    disk.write("project/.roo/mcp.json", "{}")
+    assert before == disk.signature()

@@ -459,3 +459,15 @@ async def test_a_use_after_the_clock_jumped_back_takes_no_earlier_use_away(desk:
     desk.time = START + 10
     desk.sessions.get(session.session_id)
     assert desk.sessions.get(session.session_id).last_activity == START + 1000
+
+
+async def test_a_line_of_tasks_that_bites_its_own_tail_has_an_end(desk: Desk) -> None:
+    """No task of ours is above itself, but a file can be damaged; looking at it must not take forever."""
+    first, second = await desk.line(2)
+    statement = "UPDATE sessions SET parent_session_id = ? WHERE session_id = ?"
+    ids = (second.session_id, first.session_id)
+    await desk.sessions._store.write(lambda connection: connection.execute(statement, ids).rowcount)
+    found = desk.sessions.get(first.session_id)
+    assert {node.session_id for node in desk.sessions.hierarchy(found)} == {first.session_id, second.session_id}
+    done = await desk.sessions.complete(first.session_id, "cancelled", None)
+    assert done.cancelled == (second.session_id,)

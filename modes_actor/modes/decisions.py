@@ -104,7 +104,7 @@ def decide(mode: ModeConfig, tool: str, arguments: Mapping[str, Any] | None, con
     except Exception:
         # The last resort: whatever went wrong, the answer is no.
         log.exception("a decision in mode %s failed", mode.slug)
-        return _denied(mode, tool, _UNDECIDED)
+        return _denied(mode, f"{tool}", _UNDECIDED)
 
 
 def decide_many(mode: ModeConfig, uses: Sequence[ToolUse], context: DecisionContext) -> list[Decision]:

@@ -12,10 +12,10 @@ def is_slug(text: str) -> bool:
     return SLUG.fullmatch(text) is not None
 
 
-def closest(name: str, known: Iterable[str]) -> str | None:
+def closest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """The known name that was probably meant, if there is one. A help, so it does not look forever."""
     by_folded = {each.casefold(): each for each in islice(known, 200) if len(each) <= 100}
-    found = difflib.get_close_matches(name[:100].casefold(), by_folded, n=1, cutoff=0.6)
+    found = difflib.get_close_matches(name[:100].casefold(), by_folded, n=1, cutoff=cutoff)
     return by_folded[found[0]] if found else None
 
 

@@ -17,19 +17,25 @@ FILE_LIMIT: Final = 1_000
 """Files that one tool call may name."""
 
 _PATH_KEYS: Final = frozenset(
-    {"path", "filepath", "file", "filename", "paths", "files", "filepaths", "args", "targetfile", "notebookpath"}
-)
-"""Without underscores, in lower case."""
+    {
+        "path", "paths", "file", "files", "filename", "filepath", "filepaths", "args", "targetfile", "targetpath",
+        "notebookpath", "newpath", "oldpath", "newfile", "oldfile", "sourcepath", "destination", "destinationpath",
+        "outputpath",
+    }
+)  # fmt: skip
+"""Without `_` and `-`, in lower case."""
 _LIST_KEYS: Final = frozenset({"paths", "files", "filepaths", "args"})
 """Those whose text may be a list of files."""
-_DIFF_KEYS: Final = ("diff", "args")
 
-_PATCH_MARK = re.compile(r"[\s\ufeff]*\*\*\* (?:Add File|Delete File|Update File|Move to): ?(.*)", re.DOTALL)
-_GIT_MARK = re.compile(r"diff --git a/(.*) b/(.*)", re.DOTALL)
+_HEADER = re.compile(r"\*\*\* |diff |--- |Index: |rename |copy ")
+_PATCH_MARK = re.compile(r"\*\*\* (?:Add File|Delete File|Update File|Move to): ?(.*)", re.DOTALL)
+_PATCH_FRAME = re.compile(r"\*\*\* (?:Begin Patch|End Patch|End of File)\s*")
+_GIT_MARK = re.compile(r"diff --git a/([^\" ]*) b/([^\" ]*)")
 _GIT_NAME = re.compile(r"(?:rename|copy) (?:from|to) (.*)", re.DOTALL)
 _XML_PATH = re.compile(r"<path>([^<&]*)</path>")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|[A-Za-z]:|file:")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_LONGEST_INDENT: Final = 200
 _BLANKS: Final = " \t\ufeff"
 
 
@@ -72,20 +78,27 @@ def files_named(tool: str, arguments: Mapping[str, Any]) -> list[str]:
 
 def _paths(tool: str, arguments: Mapping[str, Any]) -> Iterator[str]:
     yield from _in_mapping(arguments)
-    if tool == "apply_patch":
+    if tool in ("apply_patch", "apply_diff"):
         for text in _texts(arguments):
-            yield from _in_patch(text)
-    elif tool == "apply_diff":
-        for key in _DIFF_KEYS:
-            for text in _texts(arguments.get(key)):
-                yield from _in_patch(text)
+            yield from _in_patch(text, is_patch=tool == "apply_patch")
 
 
 def _in_mapping(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """What stands under the name of a path, at any depth."""
     for key, value in arguments.items():
-        folded = key.replace("_", "").lower()
+        folded = key.replace("_", "").replace("-", "").lower()
         if folded in _PATH_KEYS:
             yield from _in_value(value, may_be_list=folded in _LIST_KEYS)
+        else:
+            yield from _in_other(value)
+
+
+def _in_other(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from _in_mapping(value)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _in_other(item)
 
 
 def _in_value(value: Any, *, may_be_list: bool) -> Iterator[str]:
@@ -134,26 +147,43 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _in_patch(body: str) -> Iterator[str]:
+def _in_patch(body: str, *, is_patch: bool) -> Iterator[str]:
     """Files that a patch names: by the marks of `apply_patch`, or by the headers of a diff.
 
-    Lines end with a newline and nothing else, as they do for the tools that apply patches.
+    Lines end with a newline and nothing else, as they do for the tools that apply patches. What looks like a header
+    and is none that is known here makes the whole unusable, unless the body may be any text (`is_patch` False).
     """
-    lines = [line.removesuffix("\r") for line in body.split("\n")]
     in_git_diff = False
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        if mark := _PATCH_MARK.match(line):
+    for found in _HEADER.finditer(body):
+        begin = body.rfind("\n", max(0, found.start() - _LONGEST_INDENT), found.start()) + 1
+        if begin == 0 and found.start() > _LONGEST_INDENT:
+            begin = found.start() - _LONGEST_INDENT
+        if body[begin : found.start()].strip().strip(_BLANKS):
+            continue  # in the middle of a line
+        end = body.find("\n", found.start())
+        line = body[found.start() : end if end >= 0 else len(body)].removesuffix("\r")
+        following = body[end + 1 : end + 5] if end >= 0 else ""
+        if mark := _PATCH_MARK.fullmatch(line):
             yield mark[1].strip(_BLANKS)
         elif git := _GIT_MARK.fullmatch(line):
             in_git_diff = True
             yield from git.groups()
-        elif line.startswith("--- ") and following.startswith("+++ "):
-            for header in (line, following):
-                name = header[4:].partition("\t")[0].strip(_BLANKS)
-                if name != "/dev/null":
-                    yield name[2:] if name[:2] in ("a/", "b/") else name
+        elif line.startswith("--- ") and following == "+++ ":
+            yield from _in_header(line)
+            after = body.find("\n", end + 1)
+            yield from _in_header(body[end + 1 : after if after >= 0 else len(body)].removesuffix("\r"))
+        elif line.startswith("Index: ") and is_patch:
+            yield line.removeprefix("Index: ").strip(_BLANKS)
         elif in_git_diff and (renamed := _GIT_NAME.fullmatch(line)):
             yield renamed[1].strip(_BLANKS)
+        elif is_patch and line.startswith(("*** ", "diff ")) and not _PATCH_FRAME.fullmatch(line):
+            raise UnusablePath("is in a patch that cannot be read")
+
+
+def _in_header(line: str) -> Iterator[str]:
+    name = line[4:].partition("\t")[0].strip(_BLANKS)
+    if name != "/dev/null":
+        yield name[2:] if name[:2] in ("a/", "b/") else name
 
 
 def _resolve(path: str, root: str) -> str:

@@ -32,7 +32,7 @@ from modes_actor.modes.model import (
     TimeWindow,
     ToolPattern,
 )
-from modes_actor.modes.names import did_you_mean, is_slug
+from modes_actor.modes.names import closest, did_you_mean, is_slug
 from modes_actor.modes.patterns import BadPattern, FilePattern
 from modes_actor.modes.qualified import pattern_readings
 from modes_actor.modes.tools import FILE_GROUPS
@@ -49,6 +49,15 @@ _IGNORED_MODE_KEYS = ("source", "rulesFiles", "iconName", "icon", "color", "mode
 """What mode files in the wild have besides, and what means nothing here."""
 _GROUP_KEYS = ("fileRegex", "description", *_WINDOW)
 _RESTRICTION_KEYS = ("allowedServers", "disallowedServers", "allowedTools", "disallowedTools", *_WINDOW)
+
+
+_RESTRICTING = ("extends", "baseMode", "mcpRestrictions", "groups")
+_MISPLACED = ("fileRegex", *_WINDOW, "allowedServers", "disallowedServers", "allowedTools", "disallowedTools")
+
+
+def _is_meant_to_restrict(name: str) -> bool:
+    near = closest(name, _RESTRICTING, cutoff=0.75)
+    return near is not None or name in ("base", "inherits", "inheritsFrom", "restrictions")
 
 
 class ModeFile(Struct):
@@ -148,6 +157,7 @@ class _Reader:
         slug = self._slug(fields, node)
         texts = {key: self._try(self._text, key, fields.get(key)) for key in _TEXTS if key in fields}
         extends = self._base(slug, fields)
+        is_locked = self._restricts_unclearly(slug, node)
         name, role = texts.get("name"), texts.get("roleDefinition")
         missing = [key for key, value in (("name", name), ("roleDefinition", role)) if not value]
         if extends is not None and name:
@@ -164,6 +174,8 @@ class _Reader:
                 message = f"The restrictions of `{slug}` cannot be understood, so it may use no MCP server at all"
                 self.report("error", message, found)
                 restrictions = McpRestrictions(Origin(self._file, found.line), allowed_servers=())
+        if is_locked:
+            groups = ()
         return ModeConfig(
             slug=slug,
             name=name,
@@ -187,6 +199,28 @@ class _Reader:
             message = f"The slug `{_short(slug or '')}` is not usable, and its mode is left out"
             raise self._wrong(message, found, "letters, digits and `-` only")
         return slug
+
+    def _restricts_unclearly(self, slug: str, node: Fields) -> bool:
+        """Whether a member is meant to restrict the mode in a way that nobody can tell: then it may use no tools."""
+        repeated = {_camel(str(key.value)) for key in node.repeated}
+        seen: set[str] = set()
+        unclear = False
+        for name, (key, value) in node.fields.items():
+            camel = _camel(name)
+            why = None
+            if camel in _RESTRICTING and (camel in repeated or camel in seen):
+                why = "is there twice"
+            elif camel in _RESTRICTING and camel != "groups" and isinstance(value, Scalar) and value.value is None:
+                why = "has no value"
+            elif camel in _MISPLACED:
+                why = "belongs into a group's options or into `mcpRestrictions`"
+            elif camel not in _MODE_KEYS and camel not in _IGNORED_MODE_KEYS and _is_meant_to_restrict(camel):
+                why = f"is misspelt: there are {', '.join(_RESTRICTING)}"
+            seen.add(camel)
+            if why is not None:
+                self.report("error", f"`{_short(name)}` of `{slug}` {why}; the mode may use no tools", key)
+                unclear = True
+        return unclear
 
     def _base(self, slug: str, fields: dict[str, Node]) -> str | None:
         """The mode that this one extends. One that cannot be understood is none that exists: it must not set free."""

@@ -18,14 +18,14 @@ SOME_TOOL: Final = ""
 def why_not(restrictions: McpRestrictions | None, server: str, tool: str | None, servers: McpServers) -> str | None:
     """The rule against a tool of a server, or against the server's resources (`tool` None); None if there is none."""
     allowed = restrictions.allowed_servers if restrictions is not None else None
-    if not _enabled_by_default(servers, server) and _first_allowing(allowed or (), server) is None:
+    if not _enabled_by_default(servers, server) and _first_allowing(allowed or (), server, servers) is None:
         shown = shortened(server, length=100)
         return f"server '{shown}' is not enabled by default, and `allowedServers` does not name it"
     if restrictions is None:
         return None
     if (found := _first_denying(restrictions.disallowed_servers or (), server)) is not None:
         return f"`disallowedServers` has '{found}'"
-    if allowed is not None and _first_allowing(allowed, server) is None:
+    if allowed is not None and _first_allowing(allowed, server, servers) is None:
         return f"`allowedServers` has only {_listed(allowed)}"
     if tool is None:
         return None  # lists of tools say nothing about resources
@@ -118,8 +118,10 @@ def _allows(pattern: str, name: str) -> bool:
     return covers(pattern, name) or covers(alike(pattern), alike(name))
 
 
-def _first_allowing(patterns: tuple[str, ...], server: str) -> str | None:
-    return next((pattern for pattern in patterns if _allows(pattern, server)), None)
+def _first_allowing(patterns: tuple[str, ...], server: str, servers: McpServers) -> str | None:
+    # A server that is configured under this very name is meant, and no other that is spelt like it.
+    allows = covers if server in servers.servers else _allows
+    return next((pattern for pattern in patterns if allows(pattern, server)), None)
 
 
 def _first_denying(patterns: tuple[str, ...], server: str) -> str | None:

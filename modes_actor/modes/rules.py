@@ -65,21 +65,39 @@ def load_rules(slug: str, *, project_root: Path, home: Path) -> Rules:
     return Rules(tuple(reading.rules), tuple(reading.problems))
 
 
-def rule_roots(slug: str, *, project_root: Path, home: Path) -> tuple[Path, ...]:
-    """What to watch: a change at one of these paths, or anywhere below one that is a folder, may change the rules.
+def rules_signature(*, project_root: Path, home: Path) -> frozenset[tuple[str, int, int]]:
+    """What changes when a rule file, of any mode, is saved, added or removed. Looks at no contents.
 
-    They need not exist. Besides the places where rules may be, these are the targets of the links that are there now,
-    so ask again after a change.
+    What a link leads to is not looked at: a change there shows with the next change here.
     """
-    reading = _Reading(slug, project_root, home)
-    user, project = reading.user.root, reading.project.root
-    roots = [project / name for name in AGENTS]
-    for kind in _kinds(slug):
-        roots += [user / kind, project / ".roo" / kind, project / f".roo{kind}"]
-    for target in reading.link_targets:
-        if not any(target.is_relative_to(root) for root in roots):
-            roots.append(target)
-    return tuple(dict.fromkeys(roots))
+    found: set[tuple[str, int, int]] = set()
+    for name in AGENTS:
+        _sign(project_root / name, found)
+    for folder, prefix in ((home / ".roo", "rules"), (project_root / ".roo", "rules"), (project_root, ".roorules")):
+        for entry in _listed(folder):
+            if entry.startswith(prefix):
+                _sign(folder / entry, found)
+                for inside, _, names in os.walk(folder / entry):
+                    for each in (inside, *(os.path.join(inside, name) for name in names)):
+                        _sign(Path(each), found)
+                    if len(found) > MAX_FILES + MAX_FOLDERS:
+                        break
+    return frozenset(found)
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _sign(path: Path, found: set[tuple[str, int, int]]) -> None:
+    try:
+        status = path.lstat()
+    except OSError:
+        return
+    found.add((str(path), status.st_mtime_ns, status.st_size))
 
 
 def _kinds(slug: str) -> list[str]:
@@ -120,7 +138,6 @@ class _Reading:
         self.project = _Scope(Path(os.path.realpath(project_root)), "", "the project")
         self.rules: list[Rule] = []
         self.problems: list[RuleProblem] = []
-        self.link_targets: list[Path] = []
         self._gave: dict[Path, bool] = {}  # each file once, however many links lead to it
         self._bytes = 0
         self._folders = 0
@@ -149,8 +166,6 @@ class _Reading:
             real = Path(os.path.realpath(named))
             if not real.is_relative_to(place.scope.root):  # first, so that not even what exists outside shows
                 raise _LeftOut(f"A link leads outside {place.scope.called}, so it was left out.")
-            if real != named:
-                self.link_targets.append(real)
             mode = os.stat(real).st_mode
             if entered is not None and stat.S_ISDIR(mode):
                 return self._folder(place, real, entered, depth)

@@ -71,6 +71,7 @@ class Sessions:
         self._now = now
         self._touched: dict[str, float] = {}
         self._being_written: dict[str, float] = {}
+        self._told_above: dict[str, float] = {}
 
     # Looking.
 
@@ -79,10 +80,14 @@ class Sessions:
 
         def find(connection: Connection) -> list[Session]:
             session = self._find(connection, session_id)
-            return [session, *self._live_above(connection, session)]
+            # Those above are told once in a while only: a line of tasks can be long, and looking must not be.
+            is_told = abs(self._now() - self._told_above.get(session_id, 0.0)) < self.timing.tick / 2
+            return [session] if is_told else [session, *self._live_above(connection, session)]
 
         found = self._store.read(find)
         session = structs.replace(found[0], last_activity=self._last_activity(found[0]))
+        if len(found) > 1:
+            self._told_above[session_id] = self._now()
         for each in found:
             self._touched[each.session_id] = max(self._now(), self._last_activity(each))  # clocks are set back at times
         return session
@@ -210,6 +215,7 @@ class Sessions:
 
     async def flush(self) -> None:
         """Write the touches that no commit has taken along yet."""
+        self._told_above.clear()
         if self._touched:
             await self._write(lambda connection: None)
 

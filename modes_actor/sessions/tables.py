@@ -66,6 +66,18 @@ MIGRATIONS: Final = (
 )
 
 _COLUMNS = "session_id, task_id, parent_session_id, mode, state, created, last_activity, completed, metadata"
+_ANCESTORS: Final = f"""
+    WITH RECURSIVE line AS (
+        SELECT {_COLUMNS}, 1 AS height FROM sessions WHERE session_id = ?
+        UNION ALL
+        SELECT {", ".join(f"above.{name}" for name in _COLUMNS.split(", "))}, line.height + 1
+        FROM sessions AS above JOIN line ON above.session_id = line.parent_session_id
+        WHERE line.height < ?
+    )
+    SELECT {_COLUMNS} FROM line ORDER BY height
+"""
+HIGHEST: Final = 100_000
+"""Tasks above one another. Nobody gets there, but a line that bites its own tail has no end."""
 _STATES: Final = frozenset(get_args(TaskState))
 
 
@@ -122,14 +134,16 @@ def children(connection: Connection, session_id: str) -> list[Session]:
 
 def ancestors(connection: Connection, session: Session) -> list[Session]:
     """The tasks above this one that still exist, the nearest first."""
-    line: list[Session] = []
-    while (parent_id := session.task.parent_session_id) is not None:
-        parent = find(connection, parent_id)
-        if parent is None:
-            break
-        line.append(parent)
-        session = parent
-    return line
+    if session.task.parent_session_id is None:
+        return []
+    rows = connection.execute(_ANCESTORS, (session.task.parent_session_id, HIGHEST))
+    line: dict[str, Session] = {session.session_id: session}
+    for row in rows:
+        above = _session(row)
+        if above.session_id in line:
+            break  # no task of ours is above itself, but a file can be damaged
+        line[above.session_id] = above
+    return list(line.values())[1:]
 
 
 def hierarchy(connection: Connection, session: Session) -> list[Node]:
@@ -147,8 +161,12 @@ def _tree(connection: Connection, top: Session, depth: int, first: frozenset[str
     """What is below a task, and it. Sessions of `first` come before their siblings."""
     nodes: list[Node] = []
     waiting = [(top, depth)]
+    seen: set[str] = set()
     while waiting and len(nodes) < HIERARCHY_LIMIT:
         found, depth = waiting.pop()
+        if found.session_id in seen:
+            continue
+        seen.add(found.session_id)
         task = found.task
         nodes.append(Node(found.session_id, task.task_id, task.mode, task.state, task.parent_session_id, depth))
         below = sorted(children(connection, found.session_id), key=lambda child: child.session_id not in first)
@@ -160,8 +178,12 @@ def active_descendants(connection: Connection, session_id: str) -> list[Session]
     """Sessions below this one whose tasks are active, also below ones that are not."""
     found: list[Session] = []
     waiting = [session_id]
+    seen = {session_id}
     while waiting:
         for child in children(connection, waiting.pop()):
+            if child.session_id in seen:
+                continue
+            seen.add(child.session_id)
             waiting.append(child.session_id)
             if child.task.state == "active":
                 found.append(child)

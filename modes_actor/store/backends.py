@@ -110,7 +110,7 @@ class FileBackend:
             "%s: %s",
             self._path,
             trouble.sentence,
-            exc_info=None if is_busy(error) else error,
+            exc_info=error if trouble.is_unexpected else None,
         )
         return trouble
 

@@ -30,6 +30,8 @@ class TransactionEnded(Exception):
 class Trouble(Struct, frozen=True):
     sentence: str
     retryable: bool = False
+    is_unexpected: bool = False
+    """Nobody foresaw it, so the log needs to know where it came from."""
 
     def error(self) -> InternalError:
         """A new one for each who is told: an exception that is raised twice grows two tracebacks."""
@@ -77,7 +79,7 @@ def trouble_with(name: str, error: BaseException) -> Trouble:
         case sqlite3.Error() if (code := _code(error)) in _SENTENCES:
             return Trouble(f"{store} {_SENTENCES[code]}", retryable=code in _RETRYABLE)
         case _:
-            return Trouble(f"{store} failed: the server's log has the details")
+            return Trouble(f"{store} failed: the server's log has the details", is_unexpected=True)
 
 
 def _code(error: BaseException) -> int | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from modes_actor.modes.catalog import ModeCatalog
     from modes_actor.modes.decisions import DecisionContext
     from modes_actor.modes.loader import Loaded
-    from modes_actor.modes.model import ModeConfig
+    from modes_actor.modes.model import ModeConfig, Problem
     from modes_actor.sessions.model import Session, SessionEvent
     from modes_actor.sessions.sessions import Sessions
     from modes_actor.watch import ModesReloaded, ModeWatch
@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 STORE_FILE = "sessions.db"
 AFTER_A_FAILURE_SECONDS = 5.0
+PROBLEMS_LOGGED = 50
 
 
 class House:
@@ -62,11 +63,12 @@ class House:
     @cached_property
     def _watch(self) -> ModeWatch:
         from modes_actor.modes.loader import ModeLoader
+        from modes_actor.modes.rules import rules_signature
         from modes_actor.watch import ModeWatch
 
-        watch = ModeWatch(ModeLoader(self.root, Path(self.config.paths.global_config_dir).expanduser()))
-        for problem in watch.loaded.catalog.problems:
-            log.log(logging.WARNING if problem.severity != "info" else logging.DEBUG, "%s", problem)
+        loader = ModeLoader(self.root, Path(self.config.paths.global_config_dir).expanduser())
+        watch = ModeWatch(loader, lambda: rules_signature(project_root=self.root, home=self.home))
+        _log_problems(watch.loaded.catalog.problems)
         self._watching.set()
         return watch
 
@@ -155,9 +157,7 @@ class House:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch.run, send)
             async for reloaded in receive:
-                for problem in reloaded.problems:
-                    if problem.severity != "info":
-                        log.warning("%s", problem)
+                _log_problems(reloaded.problems)
                 self._modes_changed(reloaded)
 
     async def _run_clean_up(self) -> None:
@@ -221,16 +221,22 @@ class House:
         self._context = None
         if changed:
             slugs = {*changed.added, *changed.changed, *changed.removed}
-            for mode in self.catalog:
-                line = self.catalog.lineage(mode) or ()
-                if any(rules.mode.slug in slugs for rules in line):
-                    slugs.add(mode.slug)  # what a mode extends is part of it
+            while below := {mode.slug for mode in self.catalog if mode.extends in slugs} - slugs:
+                slugs |= below  # what a mode extends is part of it
             uris = [f"mode://{slug}{part}" for slug in sorted(slugs) for part in ("", "/config")]
             self._tell(ResourcesChanged(), PromptsChanged(), *map(ResourceUpdated, uris))
-        if changed or reloaded.servers_changed:
-            # Every prompt tells of the other modes, and of the servers that there are.
+        if changed or reloaded.servers_changed or reloaded.rules_changed:
+            # Every prompt tells of the other modes, of the servers that there are, and of the rules.
             told = dict.fromkeys([*self.catalog.by_slug, *changed.removed])
             self._tell(*(ResourceUpdated(f"mode://{slug}/system_prompt") for slug in told))
+
+
+def _log_problems(problems: tuple[Problem, ...]) -> None:
+    worth_telling = [problem for problem in problems if problem.severity != "info"]
+    for problem in worth_telling[:PROBLEMS_LOGGED]:
+        log.warning("%s", problem)
+    if len(worth_telling) > PROBLEMS_LOGGED:
+        log.warning("and %d more problems with mode files", len(worth_telling) - PROBLEMS_LOGGED)
 
 
 def check_slug(slug: str, *, parameter: str) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from modes_actor.actor.context import RequestContext
 from modes_actor.modes.catalog import ModeCatalog
-from modes_actor.modes.model import ModeConfig
+from modes_actor.modes.model import Group, McpRestrictions, ModeConfig, TimeWindow
 from modes_actor.surface.house import House
 from modes_actor.surface.mode_tools import mode_details, task_details
 from modes_actor.wire.base import Annotations
@@ -87,23 +87,22 @@ class ModeResources:
         return {**details, "file_restrictions": edit}
 
     def _config(self, mode: ModeConfig) -> dict[str, Any]:
-        """What a mode file would say, for a program that wants to write one."""
-        groups: list[Any] | None = None if mode.groups is None else []
-        for group in mode.groups or ():
-            assert groups is not None
-            options = {"fileRegex": group.file_regex, "description": group.description}
-            given = {key: value for key, value in options.items() if value is not None}
-            groups.append([group.name, given] if given else group.name)
-        config = {
-            "slug": mode.slug,
-            "name": mode.name,
-            "source": mode.source,
-            "groups": groups,
-            "description": mode.description,
-            "when_to_use": mode.when_to_use,
-            "extends": mode.extends,
-        }
-        return {key: value for key, value in config.items() if value is not None}
+        """What a mode file says, all of it, for a program that wants to write one."""
+        groups = None if mode.groups is None else [_group(group) for group in mode.groups]
+        return _given(
+            {
+                "slug": mode.slug,
+                "name": mode.name,
+                "source": mode.source,
+                "groups": groups,
+                "description": mode.description,
+                "when_to_use": mode.when_to_use,
+                "role_definition": mode.role_definition or None,
+                "custom_instructions": mode.custom_instructions,
+                "mcp_restrictions": _restrictions(mode.mcp_restrictions),
+                "extends": mode.extends,
+            }
+        )
 
     def _of_mode(self, mode: ModeConfig) -> list[Resource]:
         uri = f"mode://{mode.slug}"
@@ -134,6 +133,35 @@ class ModeResources:
                 description=f"System prompt for {mode.slug} mode",
             ),
         ]
+
+
+def _group(group: Group) -> Any:
+    options = _given({"fileRegex": group.file_regex, "description": group.description, **_window(group.window)})
+    return [group.name, options] if options else group.name
+
+
+def _restrictions(restrictions: McpRestrictions | None) -> dict[str, Any] | None:
+    if restrictions is None:
+        return None
+    lists = {
+        "allowedServers": restrictions.allowed_servers,
+        "disallowedServers": restrictions.disallowed_servers,
+        "allowedTools": restrictions.allowed_tools,
+        "disallowedTools": restrictions.disallowed_tools,
+    }
+    named = {key: None if names is None else list(dict.fromkeys(map(str, names))) for key, names in lists.items()}
+    return _given({**named, **_window(restrictions.window)})
+
+
+def _window(window: TimeWindow | None) -> dict[str, Any]:
+    if window is None:
+        return {}
+    hours = "-".join(f"{minute // 60:02}:{minute % 60:02}" for minute in (window.start, window.end))
+    return {"activeHours": hours, "days": list(window.days), "timezone": window.timezone}
+
+
+def _given(members: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in members.items() if value is not None}
 
 
 def _last_modified(mode: ModeConfig) -> Annotations | None:

@@ -8,6 +8,8 @@ from modes_actor.modes.catalog import ModeCatalog, Rules
 from modes_actor.modes.model import GROUP_NAMES, McpRestrictions, ModeConfig
 from modes_actor.sessions.model import HIERARCHY_LIMIT, Message, Node, Session, iso_time
 
+DEEPEST_INDENTED = 20
+
 
 class Hierarchy(Struct, frozen=True):
     """Where a task stands. `nodes` is the whole tree, up to a limit; the other two never lack anything."""
@@ -144,6 +146,7 @@ def _hierarchy_lines(session: Session, hierarchy: Hierarchy) -> Iterator[str]:
         yield "  All:"
         for node in nodes:
             here = "  <- this one" if node.session_id == session.session_id else ""
-            yield f"    {'  ' * node.depth}{node.task_id} ({node.mode}, {node.state}) {node.session_id}{here}"
+            indent = "  " * min(node.depth, DEEPEST_INDENTED)
+            yield f"    {indent}{node.task_id} ({node.mode}, {node.state}) {node.session_id}{here}"
         if len(nodes) >= HIERARCHY_LIMIT:
             yield "    … and more"

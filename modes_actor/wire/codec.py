@@ -4,6 +4,7 @@ Promises: no bytes make it raise; every line gives exactly one message, or none 
 not depend on the lines around it.
 """
 
+import re
 from functools import cache
 from typing import Literal, TypeVar
 
@@ -104,7 +105,29 @@ def _read_message(line: bytes | bytearray | Raw) -> Incoming | Malformed:
     except msgspec.ValidationError:
         return _explain(line)
     except (ValueError, RecursionError) as error:
-        return _not_json(error)
+        return _with_whole_characters(bytes(line)) or _not_json(error)
+
+
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
+)
+_REPLACEMENT = "\ufffd"
+
+
+def _with_whole_characters(line: bytes) -> Incoming | None:
+    """The message of a line in which halves of surrogate pairs were all that was wrong; None if there was more.
+
+    JavaScript writes them for a text that was cut inside an emoji. Each becomes a replacement character, except in an
+    id: that has to go back as it came, and cannot.
+    """
+    whole = _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], line)
+    if whole == line:
+        return None
+    try:
+        message = _decode_incoming(whole)
+    except (ValueError, RecursionError):
+        return None
+    return None if isinstance(message.id, str) and _REPLACEMENT in message.id else message
 
 
 def _note_array(line: bytes | bytearray) -> IncomingArray | Malformed:
