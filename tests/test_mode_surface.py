@@ -266,13 +266,13 @@ async def test_a_mode_whose_base_is_removed_is_news(tmp_path: Path, autojump_clo
         assert updated("mode://narrow")[0] in await client.news()
 
 
-async def test_the_config_of_a_mode_with_hours_says_so(tmp_path: Path, autojump_clock: MockClock) -> None:
+async def test_the_config_of_a_mode_with_hours_says_so(tmp_path: Path) -> None:
     """Written into a mode file again, it allows what it allowed."""
     hours = "{activeHours: '09:00-18:00', days: [mon, fri], timezone: UTC}"
-    mode = f"- {{slug: late, name: Late, roleDefinition: You rest., groups: [[command, {hours}]], mcpRestrictions: {hours}}}"
+    head = "customModes:\n  - slug: late\n    name: Late\n    roleDefinition: You rest.\n"
+    modes = f"{head}    groups: [[command, {hours}]]\n    mcpRestrictions: {hours}\n"
     async with working(tmp_path) as client:
-        await client.call("list_modes")
-        await client.place.save_modes(f"customModes:\n  {mode}\n")
+        client.place.mode_file.write_text(modes, encoding="utf-8")
         config = await client.read_json("mode://late/config")
         said = {"activeHours": "09:00-18:00", "days": ["mon", "fri"], "timezone": "UTC"}
         assert (config["groups"], config["mcp_restrictions"]) == ([["command", said]], said)
