@@ -5,7 +5,7 @@ whole, one version or the next; every reload is told, with what it changed.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,10 @@ LOOK_EVERY_SECONDS: Final = 0.5
 
 Signature = tuple[int, int, int, int] | str
 """What tells a file's versions apart; a word if there is none to look at."""
+
+
+RULES: Final = Path("rules")
+"""Stands for all rule files among the paths that are looked at."""
 
 
 class ModesReloaded(Struct, frozen=True):
@@ -47,18 +51,19 @@ class ModeWatch:
 
     async def run(self, events: trio.MemorySendChannel[ModesReloaded]) -> None:
         """Watch until cancelled."""
-        settled = self._seen
+        settled = dict(self._seen)
         while True:
             await trio.sleep(LOOK_EVERY_SECONDS)
             before, self._seen = self._seen, self._look()
-            if self._seen == before != settled:
-                rules_changed = self._seen[-1] != settled[-1]
-                settled = self._seen
-                await events.send(self._reload(rules_changed=rules_changed))
+            changed = {path for path, signature in self._seen.items() if signature != settled[path]}
+            moving = {path for path in changed if self._seen[path] != before[path]}
+            if still := changed - moving:  # one that never settles does not hold up the others
+                settled |= {path: self._seen[path] for path in still}
+                await events.send(self._reload(unsettled=moving - {RULES}, rules_changed=RULES in still))
 
-    def _reload(self, *, rules_changed: bool) -> ModesReloaded:
+    def _reload(self, *, unsettled: Collection[Path], rules_changed: bool) -> ModesReloaded:
         before = self.loaded
-        self.loaded = self._loader.load()  # a few milliseconds, once per save
+        self.loaded = self._loader.load(unsettled=unsettled)  # a few milliseconds, once per save
         changed = self.loaded.catalog.changes_since(before.catalog)
         log.info(
             "mode files changed: %d modes, %d added, %d changed, %d removed, %d problems",
@@ -71,8 +76,8 @@ class ModeWatch:
         servers_changed = before.servers.servers != self.loaded.servers.servers
         return ModesReloaded(changed, self.loaded.catalog.problems, servers_changed, rules_changed)
 
-    def _look(self) -> list[object]:
-        return [*(_signature(path) for path in self._loader.files()), self._look_at_rules()]
+    def _look(self) -> dict[Path, object]:
+        return {RULES: self._look_at_rules(), **{path: _signature(path) for path in self._loader.files()}}
 
 
 def _signature(path: Path) -> Signature:

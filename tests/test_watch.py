@@ -129,6 +129,21 @@ async def test_a_file_is_not_read_while_it_is_still_being_saved(tmp_path: Path, 
         assert [ModesReloaded(ModesChanged(added=("two", "three")), ())] == await watched.after(NOTICED_WITHIN)
 
 
+async def test_a_file_that_never_settles_does_not_hold_up_the_others(tmp_path: Path, autojump_clock: MockClock) -> None:
+    """Nor is it read in the middle of being saved."""
+    async with watching(tmp_path, modes("one")) as watched:
+        restless = tmp_path / "config" / "modes.yaml"
+        restless.parent.mkdir()
+        watched.file.write_text(modes("one", "two"))
+        told = []
+        for number in range(5):
+            restless.write_text(modes(f"half-{number}"))
+            told += await watched.after(0.8 * LOOK_EVERY_SECONDS)
+        assert told == [ModesReloaded(ModesChanged(added=("two",)), ())]
+        assert watched.custom() == ["one", "two"]
+        assert [ModesReloaded(ModesChanged(added=("half-4",)), ())] == await watched.after(NOTICED_WITHIN)
+
+
 async def test_a_file_that_is_broken_keeps_its_modes_until_it_is_mended(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

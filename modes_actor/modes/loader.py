@@ -4,6 +4,7 @@ Promises: nothing raises; a file that cannot be read as a whole keeps the modes 
 none; everything wrong is a Problem of the catalog.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 
 from msgspec import Struct
@@ -36,13 +37,15 @@ class ModeLoader:
         """All files whose change can change what is loaded, whether they exist or not."""
         return [*self._mode_files(), *server_files(self.project_root, self.config_dir)]
 
-    def load(self) -> Loaded:
+    def load(self, *, unsettled: Collection[Path] = ()) -> Loaded:
+        """Everything as it is now; of mode files that are still being saved, what they last gave."""
         problems: list[Problem] = []
         servers = load_servers(server_files(self.project_root, self.config_dir))
         by_source: dict[Source, list[ModeConfig]] = {"global": [], "project": []}
         for path, source in self._mode_files().items():
             known = {mode.slug: mode for mode in by_source[source]}
-            for mode in self._read(path, source, problems):
+            is_settled = path not in unsettled
+            for mode in self._read(path, source, problems) if is_settled else self._last_good.get(path, []):
                 if mode.slug in known:
                     other = known[mode.slug].origin
                     message = f"The mode `{mode.slug}` is also defined in {other}, which counts"
