@@ -451,3 +451,26 @@ async def test_an_ended_task_is_still_judged_by_its_mode(tmp_path: Path) -> None
         await client.call("complete_task", session_id=session_id, status="completed")
         judged = await client.call("validate_tool_use", session_id=session_id, tool_name="read_file")
         assert judged["structuredContent"]["allowed"] is True
+
+
+async def test_what_is_asked_after_a_switch_is_decided_in_the_new_mode(tmp_path: Path) -> None:
+    """Also by a client that does not wait for the answer to the switch; what it asked before is decided in the old."""
+    async with working(tmp_path) as client:
+        session_id = (await client.call("create_task", mode_slug="code"))["structuredContent"]["session_id"]
+        conversation = client.conversation
+
+        def asked(number: int) -> Json:
+            arguments = {"session_id": session_id, "tool_name": "execute_command"}
+            return conversation.compose("tools/call", {"name": "validate_tool_use", "arguments": arguments}, id=number)
+
+        def switched(number: int, slug: str) -> Json:
+            arguments = {"session_id": session_id, "new_mode_slug": slug}
+            return conversation.compose("tools/call", {"name": "switch_mode", "arguments": arguments}, id=number)
+
+        await conversation.send(asked(1), switched(2, "ask"), asked(3))
+        first = {answer["id"]: answer["result"] for answer in [await conversation.receive() for _ in range(3)]}
+        await conversation.send(switched(4, "nope"), asked(5))
+        last = {answer["id"]: answer for answer in [await conversation.receive() for _ in range(2)]}
+    allowed = [first[1], first[3], last[5]["result"]]
+    assert [each["structuredContent"]["allowed"] for each in allowed] == [True, False, False]
+    assert last[4]["error"]["code"] == -32001

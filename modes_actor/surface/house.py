@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import Counter
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,6 +58,8 @@ class House:
         self._batch = -1
         self._context: DecisionContext | None = None
         self._seen: dict[str, Session] = {}
+        self._switching: Counter[str] = Counter()
+        self._waiting_for_switch = trio.lowlevel.ParkingLot()
 
     # Modes.
 
@@ -123,6 +126,25 @@ class House:
         if found is None:
             found = self._seen[session_id] = self.sessions.get(session_id)
         return found
+
+    # A switch takes as long as a commit. What is asked after it must not be decided in the mode before it.
+
+    def begin_switch(self, session_id: str) -> None:
+        self._switching[session_id] += 1
+
+    def end_switch(self, session_id: str) -> None:
+        self._switching[session_id] -= 1
+        if not self._switching[session_id]:
+            del self._switching[session_id]
+        self._waiting_for_switch.unpark_all()
+
+    def is_switching(self, session_id: str) -> bool:
+        return session_id in self._switching
+
+    async def switched(self, session_id: str) -> None:
+        """Return when no switch of that session is under way."""
+        while self.is_switching(session_id):
+            await self._waiting_for_switch.park()
 
     def decision_context(self, context: RequestContext) -> DecisionContext:
         """What decisions depend on, with paths remembered for this batch."""

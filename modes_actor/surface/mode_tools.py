@@ -1,6 +1,6 @@
 """The seven tools: modes and tasks, as a model uses them."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec import Struct, structs
@@ -128,7 +128,17 @@ class ModeTools:
             CreatedMetadata(session_id=session.session_id, task_id=task.task_id, mode_slug=mode.slug),
         )
 
-    async def switch_mode(self, arguments: SwitchMode, context: RequestContext) -> CallToolResult:
+    def switch_mode(self, arguments: SwitchMode, context: RequestContext) -> Awaitable[CallToolResult]:
+        self._house.begin_switch(arguments.session_id)  # now, before the next request is looked at
+        return self._switch_mode(arguments)
+
+    async def _switch_mode(self, arguments: SwitchMode) -> CallToolResult:
+        try:
+            return await self._switch(arguments)
+        finally:
+            self._house.end_switch(arguments.session_id)
+
+    async def _switch(self, arguments: SwitchMode) -> CallToolResult:
         house = self._house
         check_session_id(arguments.session_id)
         check_slug(arguments.new_mode_slug, parameter="new_mode_slug")
@@ -182,7 +192,16 @@ class ModeTools:
         )
         return _result(text, details)
 
-    def validate_tool_use(self, arguments: ValidateToolUse, context: RequestContext) -> CallToolResult:
+    def validate_tool_use(self, arguments: ValidateToolUse, context: RequestContext) -> Soon[CallToolResult]:
+        if self._house.is_switching(arguments.session_id):
+            return self._validate_later(arguments, context)
+        return self._validate(arguments, context)
+
+    async def _validate_later(self, arguments: ValidateToolUse, context: RequestContext) -> CallToolResult:
+        await self._house.switched(arguments.session_id)
+        return self._validate(arguments, context)
+
+    def _validate(self, arguments: ValidateToolUse, context: RequestContext) -> CallToolResult:
         if not arguments.tool_name.strip():
             raise ValidationFailed("`tool_name` must be the name of a tool, not empty")
         session = self._house.session(arguments.session_id, context)
