@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
+from modes_actor.actor.subscriptions import Event
+from modes_actor.surface.house import House
 from modes_actor.wire.versions import ALL_VERSIONS, V2025_11_25, V2026_07_28, Era, Version
 from tests.conversation import Json, talking
 from tests.modes_house import ALL_MODES, CREATED, GROUPS, NOTICED_WITHIN, ROOMODES, Client, Place, working
@@ -459,3 +462,23 @@ async def test_instructions_tell_a_model_how_to_begin(version: Version, tmp_path
         assert tool in result["instructions"]
     assert result["capabilities"]["resources"] == {"subscribe": True, "listChanged": True}
     assert result["capabilities"]["prompts"] == {"listChanged": True}
+
+
+async def test_a_late_use_of_a_session_is_written_at_once(tmp_path: Path) -> None:
+    """Other processes would take it for expired before the next regular flush."""
+    place = Place(tmp_path)
+    house = House(place.config, working_directory=place.project, home=place.home, now=place.clock)
+    send, _ = trio.open_memory_channel[Event](100)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(house.run, send)
+        session_id = (await house.sessions.create("code", None, None)).session_id
+        await trio.testing.wait_all_tasks_blocked()
+        due = []
+        for seconds in (1000, 1000, 1000):
+            place.clock.advance(seconds)
+            house.sessions.get(session_id)
+            due.append(house.sessions.flush_is_due.is_set())
+            await trio.testing.wait_all_tasks_blocked()
+        assert due == [False, True, False]
+        assert not house.sessions.flush_is_due.is_set()
+        nursery.cancel_scope.cancel()

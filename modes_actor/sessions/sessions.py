@@ -72,6 +72,8 @@ class Sessions:
         self._touched: dict[str, float] = {}
         self._being_written: dict[str, float] = {}
         self._told_above: dict[str, float] = {}
+        self.flush_is_due = trio.Event()
+        """A session was used that others may soon take for expired: its use should be written now."""
 
     # Looking.
 
@@ -85,6 +87,8 @@ class Sessions:
             return [session] if is_told else [session, *self._live_above(connection, session)]
 
         found = self._store.read(find)
+        if found[0].last_activity < self._now() - self.timing.timeout / 2:
+            self.flush_is_due.set()
         session = structs.replace(found[0], last_activity=self._last_activity(found[0]))
         if len(found) > 1:
             self._told_above[session_id] = self._now()
@@ -216,6 +220,7 @@ class Sessions:
     async def flush(self) -> None:
         """Write the touches that no commit has taken along yet."""
         self._told_above.clear()
+        self.flush_is_due = trio.Event()
         if self._touched:
             await self._write(lambda connection: None)
 

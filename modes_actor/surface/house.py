@@ -196,7 +196,8 @@ class House:
                         log.info("%d sessions expired", removed)
             except RequestError as error:
                 log.warning("clean-up failed, and is tried again later: %s", error)
-            await trio.sleep(timing.tick)
+            with trio.move_on_after(timing.tick):
+                await self.sessions.flush_is_due.wait()
 
     async def _run_news(self, events: trio.MemorySendChannel[Event]) -> None:
         while True:
