@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from trio.testing import MockClock
 
+from modes_actor.modes.tools import tool_table
 from modes_actor.wire.versions import V2026_07_28
 from tests.conversation import Json
 from tests.modes_house import (
@@ -474,3 +475,16 @@ async def test_what_is_asked_after_a_switch_is_decided_in_the_new_mode(tmp_path:
     allowed = [first[1], first[3], last[5]["result"]]
     assert [each["structuredContent"]["allowed"] for each in allowed] == [True, False, False]
     assert last[4]["error"]["code"] == -32001
+
+
+async def test_this_servers_own_tools_are_allowed_in_every_mode(tmp_path: Path) -> None:
+    """The table that decisions use knows every tool that is offered, and no other."""
+    async with working(tmp_path) as client:
+        assert set(await client.tools()) == tool_table().own
+
+
+async def test_a_missing_argument_is_described(tmp_path: Path) -> None:
+    """So that the next try can be right."""
+    async with working(tmp_path) as client:
+        error = await client.error("tools/call", {"name": "create_task", "arguments": {}})
+    assert error["data"] == "create_task: `mode_slug` is missing: Mode to use for this task"

@@ -19,7 +19,7 @@ from modes_actor.modes.paths import PathMemory, UnusablePath, files_named
 from modes_actor.modes.qualified import name_readings
 from modes_actor.modes.restrictions import SOME_TOOL, why_not
 from modes_actor.modes.servers import McpServers
-from modes_actor.modes.tools import FILE_GROUPS, tool_table
+from modes_actor.modes.tools import FILE_GROUPS, group_of, tool_table
 from modes_actor.modes.windows import is_open
 from modes_actor.wire.errors import ErrorCode
 
@@ -162,7 +162,7 @@ class _Question(Struct):
 
 
 _TABLE = tool_table()
-_GROUP_OF: Final = _TABLE.group_of()
+_GROUP_OF: Final = group_of()
 _ALWAYS: Final = _TABLE.always | _TABLE.own
 _ALWAYS_RULE: Final = Rule("allowed in every mode", _HOUSE)
 _UNDECIDED: Final = _Refusal("What cannot be decided is denied; the log has the reason.", Rule("fail closed", _HOUSE))

@@ -21,12 +21,15 @@ class ToolTable(Struct, frozen=True):
     """This server's own tools. They change no file, so no mode is without them."""
     aliases: dict[str, str]
 
-    def group_of(self) -> dict[str, GroupName]:
-        """The group of every tool, under each of its names."""
-        by_name = {tool: group for group, tools in self.groups.items() for tool in tools}
-        return by_name | {alias: by_name[tool] for alias, tool in self.aliases.items()}
-
 
 @cache
 def tool_table() -> ToolTable:
     return msgspec.json.decode((Path(__file__).parent / "tools.json").read_bytes(), type=ToolTable)
+
+
+@cache
+def group_of() -> dict[str, GroupName]:
+    """The group of every tool, under each of its names."""
+    table = tool_table()
+    by_name = {tool: group for group, tools in table.groups.items() for tool in tools}
+    return by_name | {alias: by_name[tool] for alias, tool in table.aliases.items()}

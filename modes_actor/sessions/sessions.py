@@ -285,9 +285,8 @@ class Sessions:
 
     def _active(self, session: Session, what: str) -> Session:
         if session.task.state != "active":
-            raise ValidationFailed(
-                f"The task of session {session.session_id} is {session.task.state} and cannot {what}"
-            )
+            state = f"The task of session {session.session_id} is {session.task.state}"
+            raise ValidationFailed(f"{state} and cannot {what}: create a new task with create_task")
         return session
 
     def _live_above(self, connection: Connection, session: Session) -> list[Session]:
@@ -296,8 +295,9 @@ class Sessions:
 
     def _touch_above(self, connection: Connection, session: Session, now: float) -> tuple[str, ...]:
         """Keep those alive that wait. Returns all above: their hierarchies show what was done."""
-        tables.touch(connection, [(each.session_id, now) for each in self._live_above(connection, session)])
-        return tuple(each.session_id for each in tables.ancestors(connection, session))
+        above = tables.ancestors(connection, session)
+        tables.touch(connection, [(each.session_id, now) for each in above if self._is_live(each)])
+        return tuple(each.session_id for each in above)
 
     def _is_live(self, session: Session) -> bool:
         return self._last_activity(session) >= self._now() - self.timing.timeout

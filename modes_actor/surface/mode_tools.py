@@ -9,7 +9,7 @@ from modes_actor.actor.context import RequestContext
 from modes_actor.modes.catalog import ModeCatalog
 from modes_actor.modes.decisions import Allowed, Decision, Denied, decide
 from modes_actor.modes.model import GROUP_NAMES, ModeConfig, Origin
-from modes_actor.modes.tools import tool_table
+from modes_actor.modes.tools import group_of
 from modes_actor.sessions.model import Session, iso_time
 from modes_actor.sessions.sessions import check_session_id
 from modes_actor.surface import mode_texts
@@ -232,7 +232,7 @@ class ModeTools:
         )
         reason = decision.message
         if decision.code is ErrorCode.FILE_RESTRICTION_ERROR and decision.restriction is not None:
-            group = tool_table().group_of().get(arguments.tool_name)
+            group = group_of().get(arguments.tool_name)
             reason = f"Tool group '{group}' is restricted to files matching: {decision.restriction}\n{reason}"
         return _result(f"{head}Result: ❌ Not allowed\nReason: {reason}\n", denied, told)
 
