@@ -13,6 +13,7 @@ LAYERS = {
     "__main__": 9,
     "cli": 8,
     "server": 7,
+    "client": 7,
     "surface": 6,
     "sessions": 4,
     "watch": 4,
@@ -21,6 +22,7 @@ LAYERS = {
     "config": 2,
     "actor": 2,
     "wire": 1,
+    "jsonc": 1,
     "": 0,  # modes_actor itself: the version, nothing else
 }
 
