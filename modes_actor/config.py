@@ -68,7 +68,10 @@ class Flags(Struct, kw_only=True):
 
     project_root: str | None = None
     config: str | None = None
+    config_dir: str | None = None
     log_level: str | None = None
+    log_file: str | None = None
+    log_format: str | None = None
 
 
 def load_config(flags: Flags, environment: Mapping[str, str]) -> Config:

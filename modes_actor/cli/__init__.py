@@ -1,30 +1,36 @@
-"""The command line: arguments, logging, exit codes. Without a subcommand it serves MCP on stdin and stdout."""
+"""The command line: which command is meant, and with which exit code it ends. Without one it serves MCP."""
 
-import argparse
 import os
+import sys
 from collections.abc import Sequence
 
-from modes_actor import __version__
-from modes_actor.config import ConfigError, Flags, load_config
+from modes_actor.cli.arguments import CommandLine, parse
+from modes_actor.config import ConfigError, load_config
 
 EXIT_OK = 0
 EXIT_FAILED = 1
-"""The answers could not be written."""
+"""The answers could not be written; a command found something wrong, or could not do what it was asked."""
 EXIT_UNUSABLE = 2
 """Wrong usage, wrong configuration, or no stdin and stdout to serve on."""
 EXIT_INTERRUPTED = 130
+EXIT_UNREAD = 141
+"""Nobody reads what a command says, as when `head` has seen enough."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code. Trouble that a person can mend is one line on stderr."""
-    flags = _parse(arguments)
+    line = parse(sys.argv[1:] if arguments is None else arguments)
+    return _serve(line) if line.command == "serve" else _run(line)
+
+
+def _serve(line: CommandLine) -> int:
     from modes_actor.actor.stdio import StdioUnusable
     from modes_actor.actor.writer import OutputFailed
     from modes_actor.cli.serve import serve
     from modes_actor.cli.stderr import tell
 
     try:
-        serve(load_config(flags, os.environ))
+        serve(load_config(line.flags, os.environ))
     except (ConfigError, StdioUnusable) as trouble:
         tell(f"modes-actor: {trouble}")
         return EXIT_UNUSABLE
@@ -36,14 +42,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return EXIT_OK
 
 
-def _parse(arguments: Sequence[str] | None) -> Flags:
-    parser = argparse.ArgumentParser(
-        prog="modes-actor",
-        description="Roo-style modes for any MCP client. Without a subcommand: serve MCP on stdin and stdout.",
-    )
-    parser.add_argument("--project-root", metavar="DIR", help="the project whose modes are served")
-    parser.add_argument("--config", metavar="FILE", help="a JSON configuration file")
-    parser.add_argument("--log-level", metavar="LEVEL", help="DEBUG, INFO, WARNING, ERROR or CRITICAL (default: INFO)")
-    parser.add_argument("--version", action="version", version=f"modes-actor {__version__}")
-    parsed = parser.parse_args(arguments)
-    return Flags(project_root=parsed.project_root, config=parsed.config, log_level=parsed.log_level)
+def _run(line: CommandLine) -> int:
+    from modes_actor.cli.command import CommandFailed, UsageError, run
+    from modes_actor.cli.stderr import tell
+
+    try:
+        code = run(line)
+        sys.stdout.flush()
+    except (ConfigError, UsageError) as trouble:
+        tell(f"modes-actor: {trouble}")
+        return EXIT_UNUSABLE
+    except CommandFailed as trouble:
+        tell(f"modes-actor: {trouble}")
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in a buffer would fail once more at exit
+        return EXIT_UNREAD
+    except Exception as bug:
+        if line.flags.log_level is not None and line.flags.log_level.upper() == "DEBUG":
+            raise
+        what = f"{type(bug).__name__}: {bug}".partition("\n")[0]
+        tell(f"modes-actor: {line.command} failed unexpectedly ({what}); --log-level DEBUG shows where")
+        return EXIT_FAILED
+    return code

@@ -25,7 +25,7 @@ def mode_list(modes: Iterable[ModeConfig], catalog: ModeCatalog) -> str:
         lines.append(f"{number}. {mode.slug} ({mode.name}) - {mode.source}")
         if mode.description:
             lines.append(f"   Description: {mode.description}")
-        lines.append(f"   Tool groups: {', '.join(_groups_in_short(mode, catalog)) or 'none'}")
+        lines.append(f"   Tool groups: {', '.join(groups_in_short(mode, catalog)) or 'none'}")
         lines.append("")
     return "\n".join(lines)
 
@@ -75,7 +75,8 @@ def group_patterns(name: str, lineage: tuple[Rules, ...] | None) -> list[str] | 
     return list(dict.fromkeys(each.group.file_regex for each in found if each and each.group.file_regex))
 
 
-def _groups_in_short(mode: ModeConfig, catalog: ModeCatalog) -> Iterator[str]:
+def groups_in_short(mode: ModeConfig, catalog: ModeCatalog) -> Iterator[str]:
+    """The groups the mode may use, each with the patterns that limit it."""
     lineage = catalog.lineage(mode)
     for name in GROUP_NAMES:
         patterns = group_patterns(name, lineage)

@@ -1,0 +1,227 @@
+"""This server in the configuration files of its clients: planned first, shown as a diff, then written.
+
+A plan reads and never writes; `apply` writes what the plan shows, or nothing. An entry of ours is known by its command,
+whatever its name; an entry of our name with another command is somebody else's, and is touched only with `force`.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from msgspec import Struct
+
+from modes_actor.cli.editors import json_edit
+from modes_actor.cli.editors.clients import CLIENTS, Client, Place, Scope, configuration_files, entry
+from modes_actor.cli.editors.json_edit import CannotEdit
+from modes_actor.cli.safe_files import write_safely
+
+DEFAULT_NAME: Final = "roo-modes"
+_OUR_NAMES: Final = frozenset({"modes-actor", "modes_actor"})
+_THEIRS: Final = frozenset({"enabled"})
+"""Members of an entry that are the user's choice once they are there."""
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """What would be done to a file."""
+
+    path: Path
+    before: str | None
+    """None: there is no file."""
+    after: str
+
+    @property
+    def is_noop(self) -> bool:
+        return self.after == (self.before or "")
+
+
+class Registration(Struct, frozen=True, kw_only=True):
+    """An entry of ours in a client's file; or a file that cannot be understood, with the reason."""
+
+    client: str
+    scope: Scope
+    path: Path
+    name: str | None = None
+    command: tuple[str, ...] = ()
+    """All words of it, arguments too."""
+    is_ours: bool = False
+    """False if only the name of the entry is."""
+    problem: str | None = None
+
+
+def plan_install(
+    client: Client,
+    scope: Scope,
+    place: Place,
+    command: str,
+    args: Sequence[str],
+    *,
+    name: str = DEFAULT_NAME,
+    env: Mapping[str, str] | None = None,
+    force: bool = False,
+) -> Change:
+    """Add the server, or bring our entry up to date: what its user added to it stays.
+
+    Raises `CannotEdit` or `NoSuchScope`.
+    """
+    path = _file_with(client, scope, place, name)
+    words = list(args)
+    if client.project_argument is not None and "--project-root" not in words:
+        words += ["--project-root", client.project_argument]
+    value = entry(client, command, words, env)
+    text = _read(path)
+    found = _entries(client, path, text).get(name)
+    edit = _editor(client)
+    try:
+        if found is not None and not is_ours(found) and not force:
+            raise CannotEdit(_not_ours(name))
+        if isinstance(found, dict) and is_ours(found):
+            after = text or ""
+            for key, member in value.items():
+                if key not in _THEIRS or key not in found:
+                    after = edit.set_member(after, (*client.key_path, name, key), member)
+        else:
+            after = edit.set_member(text or "", (*client.key_path, name), value)
+    except CannotEdit as trouble:
+        raise _in_file(path, trouble) from None
+    return Change(path=path, before=text, after=after)
+
+
+def plan_uninstall(
+    client: Client, scope: Scope, place: Place, *, name: str = DEFAULT_NAME, force: bool = False
+) -> Change:
+    """Remove the server's entry, if there is one. Raises `CannotEdit` or `NoSuchScope`."""
+    path = _file_with(client, scope, place, name)
+    text = _read(path)
+    found = _entries(client, path, text)
+    if text is None or name not in found:
+        return Change(path=path, before=text, after=text or "")
+    try:
+        if not is_ours(found[name]) and not force:
+            raise CannotEdit(_not_ours(name))
+        after = _editor(client).remove_member(text, (*client.key_path, name))
+    except CannotEdit as trouble:
+        raise _in_file(path, trouble) from None
+    return Change(path=path, before=text, after=after)
+
+
+def diff(change: Change) -> str:
+    """The change as a unified diff; empty if there is none."""
+    if change.is_noop:
+        return ""
+    old = "/dev/null" if change.before is None else str(change.path)
+    lines = difflib.unified_diff(_lines(change.before or ""), _lines(change.after), old, str(change.path))
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def apply(change: Change) -> Path | None:
+    """Make the change, and return where the copy of the old file is, if there was one.
+
+    Raises `CannotWrite`, also if the file is no longer what the plan was made from.
+    """
+    if change.is_noop:
+        return None
+    before = None if change.before is None else change.before.encode()
+    return write_safely(change.path, change.after, backup=before is not None, seen=before)
+
+
+def registrations(place: Place) -> list[Registration]:
+    """Every entry of our name or our command, in every file of every client. Never raises for what is in a file."""
+    found: list[Registration] = []
+    for client in CLIENTS.values():
+        for scope in client.scopes:
+            for path in configuration_files(client, scope, place):
+                found += _registrations_in(client, scope, path)
+    return found
+
+
+def is_ours(value: object) -> bool:
+    """Whether an entry starts this server: a word of its command names it, as a program, a module or a package."""
+    return any(_program(word) in _OUR_NAMES for word in _words(value))
+
+
+def _registrations_in(client: Client, scope: Scope, path: Path) -> list[Registration]:
+    try:
+        entries = _entries(client, path, _read(path))
+    except CannotEdit as trouble:
+        return [Registration(client=client.name, scope=scope, path=path, problem=trouble.reason)]
+    return [
+        Registration(
+            client=client.name, scope=scope, path=path, name=name, command=_words(value), is_ours=is_ours(value)
+        )
+        for name, value in entries.items()
+        if name == DEFAULT_NAME or is_ours(value)
+    ]
+
+
+def _program(word: str) -> str:
+    """The bare name in a word: of `/opt/bin/modes-actor.exe`, of `modes-actor[extra]==1.2`, of `modes-actor@latest`."""
+    last = re.split(r"[/\\]", word)[-1]
+    return re.split(r"[\[=<>~!@;\s]", last.removesuffix(".exe").removesuffix(".git"))[0]
+
+
+def _words(value: object) -> tuple[str, ...]:
+    if not isinstance(value, dict):
+        return ()
+    command, args = value.get("command"), value.get("args")
+    words = [*(command if isinstance(command, list) else [command]), *(args if isinstance(args, list) else [])]
+    return tuple(word for word in words if isinstance(word, str))
+
+
+def _file_with(client: Client, scope: Scope, place: Place, name: str) -> Path:
+    """The file to edit: one that has the entry already, if the client reads several."""
+    files = configuration_files(client, scope, place)
+    if len(files) > 1:
+        for path in files:
+            if path.exists() and name in _entries(client, path, _read(path)):
+                return path
+    return files[0]
+
+
+def _entries(client: Client, path: Path, text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    try:
+        value = _editor(client).parsed(text)
+    except CannotEdit as trouble:
+        raise _in_file(path, trouble) from None
+    for key in client.key_path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _read(path: Path) -> str | None:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CannotEdit(f"{path}: cannot be read: {error.strerror or error}") from error
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise CannotEdit(f"{path}:{line}: this is not UTF-8; save the file as UTF-8 and try again") from None
+
+
+def _editor(client: Client) -> ModuleType:
+    if client.file_format == "json":
+        return json_edit
+    from modes_actor.cli.editors import toml_edit  # tomlkit takes a while to load, for one client of many
+
+    return toml_edit
+
+
+def _not_ours(name: str) -> str:
+    return f'there is a server "{name}" here already that is not this one; give another --name, or --force'
+
+
+def _in_file(path: Path, trouble: CannotEdit) -> CannotEdit:
+    where = str(path) if trouble.line is None else f"{path}:{trouble.line}"
+    return CannotEdit(f"{where}: {trouble.reason}")
+
+
+def _lines(text: str) -> list[str]:
+    return re.findall(r"[^\n]*\n|[^\n]+\Z", text)
