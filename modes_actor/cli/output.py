@@ -61,8 +61,8 @@ class Output:
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Words]]) -> None:
         """A table: drawn on a terminal; in a pipe columns with two blanks between them, the headings in capitals."""
         if not self.is_rich:
-            for row in _aligned([[column.upper() for column in columns], *([*map(_plain, row)] for row in rows)]):
-                print(row, file=self._stream)
+            for line in _aligned([[column.upper() for column in columns], *([*map(_plain, row)] for row in rows)]):
+                print(line, file=self._stream)
             return
         from rich import box
         from rich.table import Table
