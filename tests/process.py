@@ -3,9 +3,13 @@
 The lower half runs in the child: an offer whose tools do what a client must not notice.
 """
 
+import atexit
+import functools
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -140,6 +144,14 @@ class Wire:
             return b""
 
 
+@functools.cache
+def _home() -> str:
+    """What servers keep in a home (sessions, a log) must not end up in that of whoever runs the tests."""
+    home = tempfile.mkdtemp(prefix="modes-actor-tests-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return home
+
+
 class Ended(NamedTuple):
     """How a process ended, and all it had left to say."""
 
@@ -169,7 +181,7 @@ class Process:
             stdout=stdout,
             stderr=stderr,
             cwd=ROOT,
-            env={**inherited, **(environment or {})},
+            env={**inherited, "HOME": _home(), **(environment or {})},
             start_new_session=new_session,
         )
         self._stdin, self._popen.stdin = self._popen.stdin, None  # so that `communicate` leaves it open

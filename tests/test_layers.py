@@ -10,8 +10,9 @@ import modes_actor
 PACKAGE = Path(modes_actor.__file__).parent
 
 LAYERS = {
-    "__main__": 9,
-    "cli": 8,
+    "__main__": 10,
+    "cli": 9,
+    "health": 8,
     "server": 7,
     "client": 7,
     "surface": 6,
@@ -23,6 +24,7 @@ LAYERS = {
     "actor": 2,
     "wire": 1,
     "jsonc": 1,
+    "spelling": 1,
     "": 0,  # modes_actor itself: the version, nothing else
 }
 

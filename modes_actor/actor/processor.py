@@ -6,6 +6,7 @@ place where an exception becomes an answer.
 """
 
 import logging
+import time
 from collections.abc import Awaitable, Coroutine
 
 import msgspec
@@ -63,6 +64,8 @@ class _Work(Struct):
     context: RequestContext
     awaitable: Awaitable[Result]
     replies: Replies
+    accepted: float = 0.0
+    """When, if that is traced."""
 
 
 class Processor:
@@ -75,6 +78,7 @@ class Processor:
         self._limits = limits
         self._in_flight = InFlight(limits.in_flight)
         self._direct = DirectReplies(shared.outgoing)
+        self._traces = False
 
     async def run(
         self, batches: trio.MemoryReceiveChannel[list[Message]], events: trio.MemoryReceiveChannel[Event]
@@ -86,6 +90,7 @@ class Processor:
             async with trio.open_nursery() as working:
                 async for batch in batches:
                     self._shared.batch += 1
+                    self._traces = log.isEnabledFor(logging.DEBUG)
                     for message in batch:
                         if self._outgoing.is_full:
                             await self._outgoing.room()
@@ -119,18 +124,31 @@ class Processor:
 
     # Messages.
 
-    def _accept(self, message: Incoming, replies: Replies) -> _Work | None:
-        """Serve a message, or return the work that it takes."""
+    def _accept(self, message: Incoming, replies: Replies) -> _Work | Awaitable[None] | None:
+        """Serve a message, or return the work that it takes: a request's, which is in flight, or a notification's."""
         method, request_id = message.method, message.id
         if method is UNSET:
             self._accept_response(message, replies)
         elif request_id is UNSET:
-            self._accept_notification(method, message.params)
+            return self._accept_notification(method, message.params)
         elif request_id is None:
             self._refuse(Malformed(ErrorCode.INVALID_REQUEST, "Invalid request: `id` must not be null"), replies)
+        elif self._traces:
+            return self._accept_traced(request_id, method, message.params, replies)
         else:
             return self._accept_request(request_id, method, message.params, replies)
         return None
+
+    def _accept_traced(
+        self, request_id: RequestId, method: str, params: Raw | UnsetType, replies: Replies
+    ) -> _Work | None:
+        accepted = time.perf_counter()
+        work = self._accept_request(request_id, method, params, replies)
+        if work is None:
+            _trace(request_id, method, accepted)
+        else:
+            work.accepted = accepted
+        return work
 
     async def _accept_array(self, array: IncomingArray, working: trio.Nursery) -> None:
         version = self._connection.version_in_force
@@ -160,16 +178,19 @@ class Processor:
             return
         self._refuse(Malformed(ErrorCode.INVALID_REQUEST, "Invalid request: `method` is missing", message.id), replies)
 
-    def _accept_notification(self, method: str, params: Raw | UnsetType) -> None:
-        # Of the notifications that clients send, only this one asks for anything.
-        if method == CANCELLED and params is not UNSET:
+    def _accept_notification(self, method: str, params: Raw | UnsetType) -> Awaitable[None] | None:
+        if method != CANCELLED:
+            listener = self._registry.listener(method)
+            return None if listener is None else listener(self._shared)
+        if params is not UNSET:
             try:
                 request_id = _decode_cancelled(params).request_id
             except (ValueError, RecursionError):
                 log.debug("ignored a malformed %s", CANCELLED)
-                return
+                return None
             self._in_flight.cancel(request_id)
             self._shared.subscriptions.cancel(request_id)
+        return None
 
     def _accept_request(
         self, request_id: RequestId, method: str, params: Raw | UnsetType, replies: Replies
@@ -203,7 +224,10 @@ class Processor:
 
     # Work: handlers that wait.
 
-    async def _start(self, work: _Work, working: trio.Nursery) -> None:
+    async def _start(self, work: _Work | Awaitable[None], working: trio.Nursery) -> None:
+        if not isinstance(work, _Work):
+            working.start_soon(_aside, work)
+            return
         try:
             entry = await self._in_flight.admit(work.context.request_id)
         except trio.Cancelled:
@@ -230,6 +254,8 @@ class Processor:
             self._answer(context.request_id, outcome, context.version, work.replies)
         else:
             self._answer_error(context.request_id, work.method, outcome, context.caller, work.replies)
+        if work.accepted:
+            _trace(context.request_id, work.method, work.accepted)
 
     # Answers.
 
@@ -271,6 +297,19 @@ def _expects_answer(item: Incoming | Malformed) -> bool:
     if item.method is UNSET:
         return item.result is UNSET and item.error is UNSET
     return item.id is not UNSET
+
+
+async def _aside(work: Awaitable[None]) -> None:
+    """What a notification led to: nobody is told if it fails."""
+    try:
+        await work
+    except Exception:
+        log.exception("what a notification led to failed")
+
+
+def _trace(request_id: RequestId, method: str, accepted: float) -> None:
+    milliseconds = (time.perf_counter() - accepted) * 1000
+    log.debug("request %s: %s, %.3f ms", shortened(repr(request_id)), shortened(method), milliseconds)
 
 
 async def _outcome(work: Awaitable[Result]) -> Result | Exception:

@@ -2,21 +2,23 @@
 
 A handler is a plain function of the decoded params and the request's context. What it returns says how it is served:
 a `Result` is the answer, at once and in order; an awaitable is work, run beside everything else; None means that the
-answer comes later from whoever keeps the request (only `subscriptions/listen` does).
+answer comes later from whoever keeps the request (only `subscriptions/listen` does). What listens to a notification
+returns work or None.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from modes_actor.actor.context import RequestContext
+from modes_actor.actor.context import RequestContext, Shared
 from modes_actor.wire.base import Params, Result
 from modes_actor.wire.codec import decode_params
 
 P = TypeVar("P", bound=Params)
 Outcome = Result | Awaitable[Result] | None
+Listener = Callable[[Shared], Awaitable[None] | None]
 
 
 class Handler:
@@ -39,18 +41,28 @@ class Handler:
         return self._without_params
 
 
+class Adding(Protocol):
+    """Where a family adds its methods."""
+
+    def add(self, method: str, params: type[P], call: Callable[[P, RequestContext], Outcome]) -> None: ...
+
+
 class Registry:
     """A family of methods is loaded when the first of them is asked for, so that start-up pays for none."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
+        self._listeners: dict[str, Listener] = {}
         self._families: dict[str, Callable[[Registry], None]] = {}
 
     def add(self, method: str, params: type[P], call: Callable[[P, RequestContext], Outcome]) -> None:
         self._handlers[method] = Handler(params, call)
 
+    def add_listener(self, notification: str, listener: Listener) -> None:
+        self._listeners[notification] = listener
+
     def add_family(self, methods: Iterable[str], load: Callable[["Registry"], None]) -> None:
-        """`load` will `add` these methods."""
+        """`load` will add these methods or notifications."""
         for method in methods:
             self._families[method] = load
 
@@ -60,3 +72,8 @@ class Registry:
             load(self)
             handler = self._handlers[method]
         return handler
+
+    def listener(self, notification: str) -> Listener | None:
+        if notification not in self._listeners and (load := self._families.get(notification)) is not None:
+            load(self)
+        return self._listeners.get(notification)

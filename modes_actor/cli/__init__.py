@@ -27,16 +27,13 @@ def _serve(line: CommandLine) -> int:
     from modes_actor.actor.stdio import StdioUnusable
     from modes_actor.actor.writer import OutputFailed
     from modes_actor.cli.serve import serve
-    from modes_actor.cli.stderr import tell
 
     try:
         serve(load_config(line.flags, os.environ))
     except (ConfigError, StdioUnusable) as trouble:
-        tell(f"modes-actor: {trouble}")
-        return EXIT_UNUSABLE
+        return _complain(trouble, EXIT_UNUSABLE)
     except OutputFailed as trouble:
-        tell(f"modes-actor: {trouble}")
-        return EXIT_FAILED
+        return _complain(trouble, EXIT_FAILED)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED  # before the server was there to take the signal
     return EXIT_OK
@@ -44,17 +41,14 @@ def _serve(line: CommandLine) -> int:
 
 def _run(line: CommandLine) -> int:
     from modes_actor.cli.command import CommandFailed, UsageError, run
-    from modes_actor.cli.stderr import tell
 
     try:
         code = run(line)
         sys.stdout.flush()
     except (ConfigError, UsageError) as trouble:
-        tell(f"modes-actor: {trouble}")
-        return EXIT_UNUSABLE
+        return _complain(trouble, EXIT_UNUSABLE)
     except CommandFailed as trouble:
-        tell(f"modes-actor: {trouble}")
-        return EXIT_FAILED
+        return _complain(trouble, EXIT_FAILED)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -64,6 +58,13 @@ def _run(line: CommandLine) -> int:
         if line.flags.log_level is not None and line.flags.log_level.upper() == "DEBUG":
             raise
         what = f"{type(bug).__name__}: {bug}".partition("\n")[0]
-        tell(f"modes-actor: {line.command} failed unexpectedly ({what}); --log-level DEBUG shows where")
-        return EXIT_FAILED
+        return _complain(f"{line.command} failed unexpectedly ({what}); --log-level DEBUG shows where", EXIT_FAILED)
+    return code
+
+
+def _complain(trouble: object, code: int) -> int:
+    from modes_actor.cli.stderr import tell
+
+    for each in str(trouble).splitlines():
+        tell(f"modes-actor: {each}")
     return code

@@ -56,7 +56,7 @@ def parse(words: Sequence[str]) -> CommandLine:
     parsed = vars(parser.parse_args(words))
     name, *rest = parsed.pop("command") or ["serve"]
     if name not in SUMMARIES:
-        from modes_actor.modes.names import did_you_mean
+        from modes_actor.spelling import did_you_mean
 
         hint = did_you_mean(name, SUMMARIES) or f"there are {', '.join(SUMMARIES)}"
         parser.error(f"there is no command `{name}`: {hint}")

@@ -10,7 +10,8 @@ import trio
 from modes_actor.actor.limits import Limits
 from modes_actor.actor.stdio import Stdio, claim_stdio
 from modes_actor.actor.writer import OutputFailed
-from modes_actor.cli.stderr import StderrHandler, tell
+from modes_actor.cli.logs import set_up_logging
+from modes_actor.cli.stderr import tell
 from modes_actor.config import Config
 from modes_actor.server import Server
 from modes_actor.surface.modes_offer import modes_offer
@@ -29,9 +30,7 @@ def serve(config: Config) -> None:
     Raises `StdioUnusable` where there is nothing to serve on, `OutputFailed` where answers cannot be written.
     """
     stdio = claim_stdio()
-    logging.basicConfig(
-        level=config.logging.level, format="modes-actor: %(levelname)s: %(message)s", handlers=[StderrHandler()]
-    )
+    set_up_logging(config.logging)
     if stdio.is_terminal:
         tell(WAITING.format(command=_command()))
     trio.run(_serve, config, stdio)

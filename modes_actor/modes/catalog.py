@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct, structs
 
 from modes_actor.modes.model import Group, GroupName, ModeConfig, Origin, Problem
-from modes_actor.modes.names import did_you_mean
 from modes_actor.modes.patterns import FilePattern
+from modes_actor.spelling import did_you_mean
 
 LONGEST_LINE: Final = 16
 """Modes that may extend one another; a circle is longer than any number."""

@@ -14,13 +14,13 @@ from msgspec import Struct, field
 
 from modes_actor.modes.catalog import CompiledGroup, ModeCatalog, Rules
 from modes_actor.modes.model import ModeConfig, Origin
-from modes_actor.modes.names import did_you_mean
 from modes_actor.modes.paths import PathMemory, UnusablePath, files_named
 from modes_actor.modes.qualified import name_readings
 from modes_actor.modes.restrictions import SOME_TOOL, why_not
 from modes_actor.modes.servers import McpServers
 from modes_actor.modes.tools import FILE_GROUPS, group_of, tool_table
 from modes_actor.modes.windows import is_open
+from modes_actor.spelling import did_you_mean
 from modes_actor.wire.errors import ErrorCode
 
 log = logging.getLogger(__name__)
@@ -53,6 +53,8 @@ class Denied(Struct, frozen=True):
     rule: Rule
     code: ErrorCode
     message: str
+    why: str
+    """The part of the message that gives the reason."""
     allowed_in: tuple[str, ...] = ()
     restriction: str | None = None
 
@@ -111,6 +113,21 @@ def decide_many(mode: ModeConfig, uses: Sequence[ToolUse], context: DecisionCont
     """The decisions of one batch. Paths are resolved once for all of it."""
     batch = context.for_batch()
     return [decide(mode, use.tool, use.arguments, batch) for use in uses]
+
+
+def mcp_targets(tool: str, arguments: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+    """The servers and tools that a use of an MCP tool may reach, as it is decided; nothing if it is none.
+
+    The tool is None where it is about a server's resources, and `SOME_TOOL` where it may be any.
+    """
+    if tool in _ALWAYS:
+        return []
+    if _GROUP_OF.get(tool) != "mcp":
+        return [*(name_readings(tool) or ())]
+    try:
+        return _targets(tool, arguments)
+    except _NoName:
+        return []
 
 
 _HOUSE: Final = Origin("built-in rule")
@@ -322,7 +339,7 @@ def _denied(mode: ModeConfig, tool: str, refusal: _Refusal, allowed_in: tuple[st
         opening = f"Tool '{_short(tool)}' cannot be used in '{mode.slug}' mode."
     others = f" Modes that allow it: {', '.join(allowed_in[:10])}." if allowed_in else ""
     message = f"{opening} {refusal.why} [{refusal.rule.origin}]{others}"
-    return Denied(mode.slug, tool, refusal.rule, refusal.code, message, allowed_in, refusal.restriction)
+    return Denied(mode.slug, tool, refusal.rule, refusal.code, message, refusal.why, allowed_in, refusal.restriction)
 
 
 def _group_text(name: str, pattern: str | None) -> str:

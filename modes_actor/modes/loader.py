@@ -28,9 +28,11 @@ class Loaded(Struct, frozen=True):
 
 
 class ModeLoader:
-    def __init__(self, project_root: Path, config_dir: Path) -> None:
+    def __init__(self, project_root: Path, config_dir: Path, *, project_file: Path | None = None) -> None:
+        """`project_file` is read in place of the project's own, as if it were that."""
         self.project_root = project_root
         self.config_dir = config_dir
+        self._project_file = project_file or project_root / PROJECT_FILE
         self._last_good: dict[Path, list[ModeConfig]] = {}
 
     def files(self) -> list[Path]:
@@ -58,7 +60,7 @@ class ModeLoader:
 
     def _mode_files(self) -> dict[Path, Source]:
         files: dict[Path, Source] = {self.config_dir / name: "global" for name in GLOBAL_FILES}
-        files[self.project_root / PROJECT_FILE] = "project"
+        files[self._project_file] = "project"
         return files
 
     def _read(self, path: Path, source: Source, problems: list[Problem]) -> list[ModeConfig]:

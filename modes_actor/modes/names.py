@@ -1,27 +1,12 @@
-"""Names: which are well formed, which are near one another, and which a wildcard covers."""
+"""Names: which are well formed, which are the same in another spelling, and which a wildcard covers."""
 
-import difflib
 import re
-from collections.abc import Iterable
-from itertools import islice
 
 SLUG = re.compile(r"[a-zA-Z0-9-]+")
 
 
 def is_slug(text: str) -> bool:
     return SLUG.fullmatch(text) is not None
-
-
-def closest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The known name that was probably meant, if there is one. A help, so it does not look forever."""
-    by_folded = {each.casefold(): each for each in islice(known, 200) if len(each) <= 100}
-    found = difflib.get_close_matches(name[:100].casefold(), by_folded, n=1, cutoff=cutoff)
-    return by_folded[found[0]] if found else None
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    near = closest(name, known)
-    return f"did you mean `{near}`?" if near is not None else None
 
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -32,11 +32,12 @@ from modes_actor.modes.model import (
     TimeWindow,
     ToolPattern,
 )
-from modes_actor.modes.names import closest, did_you_mean, is_slug
+from modes_actor.modes.names import is_slug
 from modes_actor.modes.patterns import BadPattern, FilePattern
 from modes_actor.modes.qualified import pattern_readings
 from modes_actor.modes.tools import FILE_GROUPS
 from modes_actor.modes.windows import BadWindow, make_window
+from modes_actor.spelling import closest, did_you_mean
 from modes_actor.wire.errors import shortened
 
 T = TypeVar("T")

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from modes_actor.modes.model import McpRestrictions, ModeConfig, Problem, ToolPattern
-from modes_actor.modes.names import alike, covers, covers_alike, did_you_mean
+from modes_actor.modes.names import alike, covers, covers_alike
 from modes_actor.modes.servers import McpServers
+from modes_actor.spelling import did_you_mean
 from modes_actor.wire.errors import shortened
 
 SOME_TOOL: Final = ""

@@ -3,14 +3,14 @@
 from collections.abc import Awaitable
 
 from modes_actor.actor.context import RequestContext
-from modes_actor.actor.registry import Registry
+from modes_actor.actor.registry import Adding
 from modes_actor.surface.offer import Offer, Soon
 from modes_actor.wire.completion import CompleteParams, CompleteResult, Completion
 
 MOST_VALUES = 100
 
 
-def register(registry: Registry, offer: Offer) -> None:
+def register(registry: Adding, offer: Offer) -> None:
     def complete(params: CompleteParams, context: RequestContext) -> Soon[CompleteResult]:
         if offer.complete is None:
             return CompleteResult(Completion([]))

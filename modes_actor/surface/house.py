@@ -20,7 +20,7 @@ from modes_actor.config import Config, home_directory, project_root
 from modes_actor.wire.errors import ModeNotFound, RequestError, ValidationFailed, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from modes_actor.actor.context import RequestContext
     from modes_actor.modes.catalog import ModeCatalog
@@ -54,12 +54,32 @@ class House:
         self._to_tell: dict[Event, None] = {}
         self._news = trio.Event()
         self._watching = trio.Event()
+        self._watch_scope = trio.CancelScope()
         self._sessions_used = trio.Event()
         self._batch = -1
         self._context: DecisionContext | None = None
         self._seen: dict[str, Session] = {}
         self._switching: Counter[str] = Counter()
         self._waiting_for_switch = trio.lowlevel.ParkingLot()
+
+    # The project.
+
+    def work_in(self, roots: Sequence[str]) -> None:
+        """The client works in these directories (URIs): from now on, the modes are those of one of them."""
+        from modes_actor.surface.client_project import choose_project
+        from modes_actor.watch import ModesReloaded
+
+        root = choose_project(roots, self.config)
+        if root is None or root == self.root:
+            return
+        log.info("the project is %s, where the client works", root)
+        self.root = root
+        self._context = None
+        before = self.__dict__.pop("_watch", None)
+        if before is not None:
+            self._watch_scope.cancel()
+            changed = self.catalog.changes_since(before.loaded.catalog)
+            self._modes_changed(ModesReloaded(changed, (), servers_changed=True, rules_changed=True))
 
     # Modes.
 
@@ -85,7 +105,7 @@ class House:
 
     def mode(self, slug: str, *, parameter: str = "mode_slug") -> ModeConfig:
         """Raises `ValidationFailed` for what cannot be a slug, `ModeNotFound` for one that nobody has."""
-        from modes_actor.modes.names import did_you_mean
+        from modes_actor.spelling import did_you_mean
 
         check_slug(slug, parameter=parameter)
         found = self.catalog.get(slug)
@@ -107,6 +127,12 @@ class House:
 
     # Sessions.
 
+    @property
+    def session_file(self) -> Path | None:
+        """Where sessions are kept, with all others of this person; None if that is in memory."""
+        persistence = self.config.sessions.persistence
+        return Path(persistence.storage_path).expanduser() / STORE_FILE if persistence.enabled else None
+
     @cached_property
     def sessions(self) -> Sessions:
         from modes_actor.sessions.sessions import Sessions, Timing
@@ -114,10 +140,9 @@ class House:
         from modes_actor.store.database import Store
 
         section = self.config.sessions
-        path = Path(section.persistence.storage_path).expanduser() / STORE_FILE if section.persistence.enabled else None
         timing = Timing(timeout=section.timeout, cleanup_interval=section.cleanup_interval)
         self._sessions_used.set()
-        return Sessions(Store(path, MIGRATIONS), timing, tell=self._session_changed, now=self._now)
+        return Sessions(Store(self.session_file, MIGRATIONS), timing, tell=self._session_changed, now=self._now)
 
     def session(self, session_id: str, context: RequestContext) -> Session:
         """As `Sessions.get`, but the store is asked once per batch: that is when other processes' changes count."""
@@ -175,12 +200,14 @@ class House:
 
     async def _run_watch(self) -> None:
         await self._watching.wait()
-        send, receive = trio.open_memory_channel["ModesReloaded"](0)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._watch.run, send)
-            async for reloaded in receive:
-                _log_problems(reloaded.problems)
-                self._modes_changed(reloaded)
+        while True:
+            send, receive = trio.open_memory_channel["ModesReloaded"](0)
+            with trio.CancelScope() as self._watch_scope:  # cancelled when the project is another
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._watch.run, send)
+                    async for reloaded in receive:
+                        _log_problems(reloaded.problems)
+                        self._modes_changed(reloaded)
 
     async def _run_clean_up(self) -> None:
         """From the first use of a session on: what expired while no process ran is gone soon after."""

@@ -33,7 +33,7 @@ INSTRUCTIONS = (
 
 def modes_offer(config: Config, house: House | None = None) -> Offer:
     parts = _Parts(house or House(config))
-    server = config.server
+    server, is_fixed = config.server, config.paths.project_root is not None
     return Offer(
         info=Implementation(server.name, server.version, description=server.description),
         instructions=INSTRUCTIONS,
@@ -42,6 +42,7 @@ def modes_offer(config: Config, house: House | None = None) -> Offer:
         prompts=parts,
         complete=parts.complete,
         lists_change=True,
+        take_roots=None if is_fixed else parts.house.work_in,
         subscribing=parts.house.watch,
         run=parts.house.run,
     )

@@ -63,6 +63,8 @@ class Offer(Struct, kw_only=True, frozen=True):
     prompts: Prompts | None = None
     complete: Callable[[CompleteParams, RequestContext], Soon[Completion]] | None = None
     lists_change: bool = False
+    take_roots: Callable[[Sequence[str]], None] | None = None
+    """Told the URIs of the directories in which a handshake client works; None: nobody asks it."""
     subscribing: Callable[[], None] = lambda: None
     """Called before somebody is promised to hear of changes."""
     run: Callable[[trio.MemorySendChannel[Event]], Awaitable[None]] | None = None

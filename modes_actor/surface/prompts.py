@@ -1,7 +1,7 @@
 """`prompts/list` and `prompts/get`."""
 
 from modes_actor.actor.context import RequestContext
-from modes_actor.actor.registry import Registry
+from modes_actor.actor.registry import Adding
 from modes_actor.surface.offer import Offer, Soon
 from modes_actor.surface.pagination import page
 from modes_actor.wire.base import PaginatedParams
@@ -9,7 +9,7 @@ from modes_actor.wire.errors import InvalidParams, ParamsProblem, shortened
 from modes_actor.wire.prompts import GetPromptParams, GetPromptResult, ListPromptsResult
 
 
-def register(registry: Registry, offer: Offer) -> None:
+def register(registry: Adding, offer: Offer) -> None:
     source = offer.prompts
 
     def list_prompts(params: PaginatedParams, context: RequestContext) -> ListPromptsResult:

@@ -1,7 +1,7 @@
 """`resources/*`, and hearing of changes: `subscribe` in the handshake era, `subscriptions/listen` in the stateless."""
 
 from modes_actor.actor.context import RequestContext
-from modes_actor.actor.registry import Registry
+from modes_actor.actor.registry import Adding
 from modes_actor.surface.offer import Offer, Soon
 from modes_actor.surface.pagination import page
 from modes_actor.wire.base import EMPTY, EmptyResult, PaginatedParams
@@ -17,7 +17,7 @@ from modes_actor.wire.resources import (
 )
 
 
-def register(registry: Registry, offer: Offer) -> None:
+def register(registry: Adding, offer: Offer) -> None:
     source = offer.resources
 
     def list_resources(params: PaginatedParams, context: RequestContext) -> ListResourcesResult:

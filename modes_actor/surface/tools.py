@@ -4,7 +4,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from modes_actor.actor.context import RequestContext
-from modes_actor.actor.registry import Registry
+from modes_actor.actor.registry import Adding
 from modes_actor.surface.offer import Offer, OfferedTool, Soon
 from modes_actor.surface.pagination import page
 from modes_actor.wire.base import PaginatedParams
@@ -13,7 +13,7 @@ from modes_actor.wire.errors import InvalidParams, ParamsProblem, ValidationFail
 from modes_actor.wire.tools import CallToolParams, CallToolResult, ListToolsResult
 
 
-def register(registry: Registry, offer: Offer) -> None:
+def register(registry: Adding, offer: Offer) -> None:
     offered_tools = offer.tools()
     tools = [offered.tool for offered in offered_tools]
     by_name = {offered.tool.name: (offered, msgspec.json.Decoder(offered.arguments)) for offered in offered_tools}
@@ -46,7 +46,7 @@ def register(registry: Registry, offer: Offer) -> None:
 
 def _explained(wrong: InvalidParams, offered: OfferedTool) -> str:
     """The sentence without the protocol's words, and what helps to get it right the next time."""
-    from modes_actor.modes.names import did_you_mean  # these two only where a client made a mistake
+    from modes_actor.spelling import did_you_mean  # these two only where a client made a mistake
     from modes_actor.wire.choices import choices_at
 
     sentence = wrong.message.removeprefix("Invalid params: ")
