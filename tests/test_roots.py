@@ -79,7 +79,7 @@ async def test_the_modes_are_those_of_the_clients_root(workplace: Workplace) -> 
 
 
 async def test_what_was_asked_before_the_roots_are_known_waits_for_them(workplace: Workplace) -> None:
-    """In its order; what does not depend on them does not wait."""
+    """What does not depend on them does not wait."""
     async with asked(workplace) as (client, question):
         call = {"name": "get_mode_info", "arguments": {"mode_slug": "mode-one"}}
         uris = {"uri": "mode://mode-one"}
@@ -92,7 +92,7 @@ async def test_what_was_asked_before_the_roots_are_known_waits_for_them(workplac
         await trio.testing.wait_all_tasks_blocked()
         await answer(client, question, workplace.one)
         answers = [await client.receive() for _ in range(2)]
-        assert [(each["id"], "result" in each) for each in answers] == [("first", True), ("second", True)]
+        assert {each["id"]: "result" in each for each in answers} == {"first": True, "second": True}
 
 
 async def test_a_switch_and_the_question_after_it_keep_their_order_while_they_wait(workplace: Workplace) -> None:
