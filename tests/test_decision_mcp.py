@@ -121,6 +121,7 @@ def test_a_denial_names_the_list_and_its_place() -> None:
         ErrorCode.TOOL_RESTRICTION_ERROR,
         "Tool 'use_mcp_tool' cannot be used in 'm' mode. 'drop' of server 'admin' may not be used:"
         " `allowedServers` has only 'docs', 'weather'. [.roomodes:7]",
+        "'drop' of server 'admin' may not be used: `allowedServers` has only 'docs', 'weather'.",
         (),
         "`allowedServers` has only 'docs', 'weather'",
     )

@@ -105,6 +105,7 @@ def test_a_mode_with_all_other_groups_may_not_use_the_tool(name: GroupName, tool
         Rule(f"groups: {', '.join(others)}", HERE),
         ErrorCode.TOOL_RESTRICTION_ERROR,
         f"Tool '{tool}' cannot be used in 'm' mode. Tool group '{name}' is not enabled. [.roomodes:3]",
+        f"Tool group '{name}' is not enabled.",
     )
 
 
@@ -171,6 +172,7 @@ def test_a_denial_names_rule_place_code_and_the_modes_that_allow_it() -> None:
         ErrorCode.TOOL_RESTRICTION_ERROR,
         "Tool 'write_to_file' cannot be used in 'ask' mode. Tool group 'edit' is not enabled. [built-in mode ask]"
         " Modes that allow it: code, debug.",
+        "Tool group 'edit' is not enabled.",
         ("code", "debug"),
     )
 
@@ -185,6 +187,7 @@ def test_a_denied_file_names_the_pattern_and_the_file() -> None:
         ErrorCode.FILE_RESTRICTION_ERROR,
         r"Cannot edit 'x.py' in 'docs' mode. Only files matching '\.md$' are allowed. (Markdown only) [.roomodes:9]"
         " Modes that allow it: free.",
+        r"Only files matching '\.md$' are allowed. (Markdown only)",
         ("free",),
         r"\.md$",
     )
@@ -283,6 +286,7 @@ def test_a_mode_whose_base_cannot_be_followed_may_use_no_tools(base: str, why: s
         ErrorCode.TOOL_RESTRICTION_ERROR,
         f"Tool 'read_file' cannot be used in 'm' mode. The mode extends '{base}', which cannot be followed."
         " [.roomodes:3]",
+        f"The mode extends '{base}', which cannot be followed.",
     )
     problem = f"The mode `m` extends `{base}`, {why}; it may use no tools"
     assert Problem(".roomodes", 3, 1, "error", problem) in catalog.problems
@@ -323,6 +327,7 @@ def test_a_closed_window_is_named_with_its_place() -> None:
         ErrorCode.TOOL_RESTRICTION_ERROR,
         "Tool 'execute_command' cannot be used in 'm' mode. Tool group 'command' is enabled only"
         " 09:00-18:00 mon UTC. [.roomodes:3]",
+        "Tool group 'command' is enabled only 09:00-18:00 mon UTC.",
         restriction="09:00-18:00 mon UTC",
     )
 

@@ -1,17 +1,22 @@
 """What commands say on stdout: tables and colours to a person at a terminal, plain text to a pipe, JSON on request.
 
-`rich` is loaded on a terminal only. Nothing that is said is taken for markup.
+Promises: `rich` is loaded on a terminal only; nothing that is said is taken for markup, or obeyed by the terminal; JSON
+is ASCII where the stream knows no better.
 """
 
+import json
 import os
+import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 import msgspec
 from msgspec import Struct
 
+from modes_actor.cli.printable import OBEYED, printable
 from modes_actor.cli.stderr import tell
 
 if TYPE_CHECKING:
@@ -28,6 +33,11 @@ _STYLES: Final[Mapping[Style, str]] = {
     "name": "cyan",
 }
 
+_GAP: Final = 2
+"""Blanks between two columns."""
+_NARROW: Final = 10
+"""A column that would have to be narrower than this, and than its content, is no column any more."""
+
 
 class Styled(Struct, frozen=True):
     """Text in a colour, where there are colours."""
@@ -43,10 +53,9 @@ class Output:
     """Where a command writes. With `as_json` it should say one JSON value and nothing else."""
 
     def __init__(self, stream: TextIO, *, as_json: bool = False, environment: Mapping[str, str] | None = None) -> None:
-        environment = os.environ if environment is None else environment
+        self._environment = os.environ if environment is None else environment
         self.as_json = as_json
-        self.is_rich = stream.isatty() and environment.get("TERM") != "dumb"
-        self._has_colours = not environment.get("NO_COLOR")
+        self.is_rich = stream.isatty() and self._environment.get("TERM") != "dumb"
         self._stream = stream
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that knows no emoji is no reason to fail
@@ -59,20 +68,25 @@ class Output:
             print("".join(map(_plain, words)), file=self._stream)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Words]]) -> None:
-        """A table: drawn on a terminal; in a pipe columns with two blanks between them, the headings in capitals."""
-        if not self.is_rich:
-            for line in _aligned([[column.upper() for column in columns], *([*map(_plain, row)] for row in rows)]):
-                print(line, file=self._stream)
-            return
-        from rich import box
-        from rich.table import Table
+        """A table: drawn on a terminal; in a pipe columns with two blanks between them, the headings in capitals.
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-        for column in columns:
-            table.add_column(column, overflow="fold")
-        for row in rows:
-            table.add_row(*map(_text, row))
-        self._console.print(table)
+        Cells have one line each. The first column, which says what a row is about, is never folded: where there is no
+        room for a table beside it, each row becomes a paragraph.
+        """
+        cells = [[_one_line(cell) for cell in row] for row in rows]
+        if not self.is_rich:
+            for line in _aligned([[column.upper() for column in columns], *([*map(_plain, row)] for row in cells)]):
+                print(line, file=self._stream)
+        elif _least_width(columns, cells) > self._console.width:
+            self._paragraphs(columns, cells)
+        else:
+            self._draw(columns, cells)
+
+    def facts(self, facts: Sequence[tuple[str, Words]]) -> None:
+        """Labels and what there is to say about each, one line each, all beginning in the same column."""
+        widest = max((_width(label) for label, _ in facts), default=0)
+        for label, words in facts:
+            self.line(Styled(label + " " * (widest - _width(label) + _GAP), "dim"), _one_line(words))
 
     def note(self, sentence: str) -> None:
         """A word to a person beside the output, on stderr."""
@@ -80,41 +94,100 @@ class Output:
 
     def json(self, value: Any) -> None:
         """A value, Structs too, as indented JSON."""
-        encoded = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-        print(encoded, file=self._stream)
+        builtins = msgspec.to_builtins(value)
+        text = OBEYED.sub(_escape, json.dumps(builtins, indent=2, ensure_ascii=False))
+        try:
+            text.encode(self._stream.encoding or "utf-8")
+        except UnicodeEncodeError:
+            text = json.dumps(builtins, indent=2)  # programs want the text, not what is left of it
+        print(text, file=self._stream)
+
+    def _draw(self, columns: Sequence[str], rows: Sequence[Sequence[Words]]) -> None:
+        from rich import box
+        from rich.table import Table
+
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+        for number, column in enumerate(columns):
+            table.add_column(column, overflow="fold", no_wrap=number == 0)
+        for row in rows:
+            table.add_row(*map(_text, row))
+        self._console.print(table)
+
+    def _paragraphs(self, columns: Sequence[str], rows: Sequence[Sequence[Words]]) -> None:
+        for number, row in enumerate(rows):
+            if number:
+                self.line()
+            self.line(row[0])
+            self.facts([(f"  {column}", cell) for column, cell in zip(columns[1:], row[1:], strict=True)])
 
     @cached_property
     def _console(self) -> "Console":
         from rich.console import Console
 
-        return Console(file=self._stream, no_color=not self._has_colours, highlight=False, emoji=False, markup=False)
+        has_colours = not self._environment.get("NO_COLOR")
+        return Console(
+            file=self._stream,
+            no_color=not has_colours,
+            highlight=False,
+            emoji=False,
+            markup=False,
+            _environ=self._environment,
+        )
 
 
 def _plain(words: Words) -> str:
-    return words if isinstance(words, str) else words.text
+    return printable(words if isinstance(words, str) else words.text)
 
 
 def _text(*words: Words) -> "Text":
     from rich.text import Text
 
-    return Text.assemble(*(each if isinstance(each, str) else (each.text, _STYLES[each.style]) for each in words))
+    return Text.assemble(
+        *(_plain(each) if isinstance(each, str) else (_plain(each), _STYLES[each.style]) for each in words)
+    )
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+def _one_line(words: Words) -> Words:
+    if isinstance(words, Styled):
+        return Styled(" ".join(words.text.splitlines()).replace("\t", " "), words.style)
+    return " ".join(words.splitlines()).replace("\t", " ")
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = _widths(rows)
     return [
-        "  ".join(cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
+        (" " * _GAP).join(cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
 
 
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(_width, column)) for column in zip(*rows, strict=True)]
+
+
+def _least_width(columns: Sequence[str], rows: Sequence[Sequence[Words]]) -> int:
+    """What a table takes whose first column is whole, and whose others are folded as far as is bearable."""
+    first, *others = _widths([columns, *([*map(_plain, row)] for row in rows)])
+    return first + sum(_GAP + min(width, _NARROW) for width in others)
+
+
 def _width(text: str) -> int:
-    """Columns on a terminal: wide characters take two, marks on another none."""
-    return sum(
-        0
-        if unicodedata.combining(char) or char in "\ufe0f\u200d"
-        else 2
-        if unicodedata.east_asian_width(char) in "WF"
-        else 1
-        for char in text
-    )
+    """Columns on a terminal."""
+    return sum(_widths_of_characters(text))
+
+
+def _widths_of_characters(text: str) -> Iterator[int]:
+    """Wide characters take two columns, marks on another none; joined ones are drawn as one."""
+    before = ""
+    for char, after in pairwise([*text, ""]):
+        if before == "\u200d" or char in "\u200d\ufe0f" or unicodedata.combining(char):
+            yield 0
+        elif after == "\ufe0f" or unicodedata.east_asian_width(char) in "WF":
+            yield 2
+        else:
+            yield 1
+        before = char

@@ -19,7 +19,6 @@ from modes_actor.sessions.model import (
     Message,
     ModeChange,
     ModeSwitched,
-    Node,
     Session,
     SessionCreated,
     SessionEvent,
@@ -30,6 +29,7 @@ from modes_actor.sessions.model import (
     new_session_id,
     new_task_id,
 )
+from modes_actor.sessions.reading import SessionReader
 from modes_actor.wire.errors import SessionExpired, TaskNotFound, ValidationFailed, shortened
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Timing(Struct, frozen=True, kw_only=True):
         return max(0.1, min(self.cleanup_interval, self.timeout / 10))
 
 
-class Sessions:
+class Sessions(SessionReader):
     def __init__(
         self,
         store: Store,
@@ -65,10 +65,10 @@ class Sessions:
         tell: Callable[[SessionEvent], None] = lambda event: None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._store = store
         self.timing = timing or Timing()
+        super().__init__(store, now=now)
+        self._store = store
         self._tell = tell
-        self._now = now
         self._touched: dict[str, float] = {}
         self._being_written: dict[str, float] = {}
         self._told_above: dict[str, float] = {}
@@ -103,22 +103,6 @@ class Sessions:
             raise TaskNotFound(f"Task not found: {shortened(task_id, length=100)}")
         return self.get(session_id)
 
-    def messages(self, session: Session) -> list[Message]:
-        return self._store.read(lambda connection: tables.messages(connection, session.session_id))
-
-    def mode_history(self, session: Session) -> list[ModeChange]:
-        return self._store.read(lambda connection: tables.mode_changes(connection, session.session_id))
-
-    def hierarchy(self, session: Session) -> list[Node]:
-        return self._store.read(lambda connection: tables.hierarchy(connection, session))
-
-    def parent(self, session: Session) -> Session | None:
-        parent_id = session.task.parent_session_id
-        return None if parent_id is None else self._store.read(lambda connection: tables.find(connection, parent_id))
-
-    def children(self, session: Session) -> list[Session]:
-        return self._store.read(lambda connection: tables.children(connection, session.session_id))
-
     def recent(self, *, prefix: str = "", limit: int = 100) -> list[Session]:
         """The live sessions, the one last used first."""
         since = self._now() - self.timing.timeout
@@ -131,13 +115,6 @@ class Sessions:
 
         found = {session.session_id: session for session in self._store.read(recent) if self._is_live(session)}
         return sorted(found.values(), key=self._last_activity, reverse=True)[:limit]
-
-    def seconds_idle(self, session: Session) -> float:
-        """Before this use of it."""
-        return max(0.0, self._now() - session.last_activity)
-
-    def age(self, session: Session) -> float:
-        return max(0.0, self._now() - session.created)
 
     # Changing.
 

@@ -101,14 +101,39 @@ def session_of_task(connection: Connection, task_id: str) -> str | None:
     return None if row is None else row[0]
 
 
-def recent(connection: Connection, *, since: float, limit: int, prefix: str = "") -> list[Session]:
-    """The sessions last used, the latest first."""
+def recent(
+    connection: Connection,
+    *,
+    since: float,
+    limit: int,
+    prefix: str = "",
+    mode: str | None = None,
+    state: TaskState | None = None,
+) -> list[Session]:
+    """The sessions last used, the latest first. A negative limit is none."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM sessions WHERE last_activity >= ? AND substr(session_id, 1, ?) = ? "
-        "ORDER BY last_activity DESC, session_id LIMIT ?",
-        (since, len(prefix), prefix, limit),
+        "AND mode = coalesce(?, mode) AND state = coalesce(?, state) ORDER BY last_activity DESC, session_id LIMIT ?",
+        (since, len(prefix), prefix, mode, state, limit),
     )
     return [_session(row) for row in rows]
+
+
+def beginning_with(connection: Connection, *, session_id: str, task_id: str, since: float) -> list[Session]:
+    """The sessions last used of which either ID begins so, the latest first."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM sessions WHERE last_activity >= ? "
+        "AND (substr(session_id, 1, ?) = ? OR substr(task_id, 1, ?) = ?) ORDER BY last_activity DESC, session_id",
+        (since, len(session_id), session_id, len(task_id), task_id),
+    )
+    return [_session(row) for row in rows]
+
+
+def first_message(connection: Connection, session_id: str) -> Message | None:
+    row = connection.execute(
+        "SELECT role, content, timestamp FROM messages WHERE session_id = ? ORDER BY number LIMIT 1", (session_id,)
+    ).fetchone()
+    return None if row is None else Message(*row)
 
 
 def messages(connection: Connection, session_id: str) -> list[Message]:

@@ -27,6 +27,10 @@ class NewerSchema(Exception):
     """Records of migrations that are not known here."""
 
 
+class OlderSchema(Exception):
+    """Migrations that are still missing, where none may be applied."""
+
+
 def check_numbering(migrations: Sequence[Migration]) -> None:
     """Each room counts 1, 2, … in the order of its migrations: a slip here would show only in somebody's old file."""
     last: dict[str, int] = {}

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from modes_actor.store.files import NoDirectory
-from modes_actor.store.migrations import NewerSchema
+from modes_actor.store.migrations import NewerSchema, OlderSchema
 from modes_actor.wire.errors import InternalError, Unavailable
 
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
@@ -65,6 +65,10 @@ def trouble_with(name: str, error: BaseException) -> Trouble:
             return Trouble(
                 f"{store} was written by a newer version of modes-actor: "
                 "update modes-actor, or choose another storage path"
+            )
+        case OlderSchema():
+            return Trouble(
+                f"{store} was written by an older version of modes-actor: the next server brings it up to date"
             )
         case FileMoved():
             return Trouble(f"{store} was deleted or replaced while this was being saved: send it again", retryable=True)

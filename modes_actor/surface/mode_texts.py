@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from modes_actor.modes.catalog import ModeCatalog, Rules
 from modes_actor.modes.model import GROUP_NAMES, McpRestrictions, ModeConfig
-from modes_actor.sessions.model import HIERARCHY_LIMIT, Message, Node, Session, iso_time
+from modes_actor.sessions.model import HIERARCHY_LIMIT, Message, ModeChange, Node, Session, iso_time
 
 DEEPEST_INDENTED = 20
 
@@ -117,6 +117,7 @@ def task_info(
     idle: float,
     messages: list[Message] | None,
     hierarchy: Hierarchy | None,
+    history: list[ModeChange] | None = None,
 ) -> str:
     task = session.task
     lines = [
@@ -133,6 +134,11 @@ def task_info(
     lines += ["", f"Session Age: {age:.0f}s", f"Idle Time: {idle:.0f}s"]
     if hierarchy is not None:
         lines += ["", "Hierarchy:", *_hierarchy_lines(session, hierarchy)]
+    if history is not None:
+        lines += ["", "Modes:"]
+        lines += [
+            f"  [{iso_time(each.timestamp)}] {each.mode}{f': {each.reason}' if each.reason else ''}" for each in history
+        ]
     if messages is not None:
         lines += ["", f"Messages ({len(messages)}):"]
         lines += [f"  [{iso_time(each.timestamp)}] {each.role}: {each.content}" for each in messages]

@@ -7,12 +7,14 @@ from msgspec import Struct, structs
 
 from modes_actor.actor.context import RequestContext
 from modes_actor.modes.catalog import ModeCatalog
-from modes_actor.modes.decisions import Allowed, Decision, Denied, decide
-from modes_actor.modes.model import GROUP_NAMES, ModeConfig, Origin
+from modes_actor.modes.decisions import Allowed, Denied
+from modes_actor.modes.model import GROUP_NAMES, ModeConfig
 from modes_actor.modes.tools import group_of
 from modes_actor.sessions.model import Session, iso_time
+from modes_actor.sessions.reading import SessionReader
 from modes_actor.sessions.sessions import check_session_id
 from modes_actor.surface import mode_texts
+from modes_actor.surface.deciding import decide_in, with_files
 from modes_actor.surface.house import House, check_slug
 from modes_actor.surface.mode_results import (
     CompleteTask,
@@ -177,7 +179,7 @@ class ModeTools:
             )
         details = task_details(
             session,
-            self._house,
+            sessions,
             messages=bool(arguments.include_messages),
             hierarchy=bool(arguments.include_hierarchy),
         )
@@ -205,7 +207,9 @@ class ModeTools:
         if not arguments.tool_name.strip():
             raise ValidationFailed("`tool_name` must be the name of a tool, not empty")
         session = self._house.session(arguments.session_id, context)
-        decision = self._decide(session.task.mode, arguments, context)
+        files = [] if arguments.file_path is None else [arguments.file_path]
+        given = with_files(arguments.arguments, files)
+        decision = decide_in(session.task.mode, arguments.tool_name, given, self._house.decision_context(context))
         if isinstance(decision, Denied) and arguments.enforce:
             is_file = decision.code is ErrorCode.FILE_RESTRICTION_ERROR
             raise (FileRestricted if is_file else ToolRestricted)(decision.message)
@@ -278,23 +282,6 @@ class ModeTools:
             groups=[name for name in GROUP_NAMES if mode_texts.group_patterns(name, lineage) is not None],
         )
 
-    def _decide(self, slug: str, arguments: ValidateToolUse, context: RequestContext) -> Decision:
-        given = dict(arguments.arguments or {})
-        if arguments.file_path is not None:
-            given["paths"] = [given.get("paths"), arguments.file_path]  # beside whatever else is named
-        mode = self._house.catalog.get(slug)
-        decision = decide(mode or _gone(slug), arguments.tool_name, given, self._house.decision_context(context))
-        if mode is None and isinstance(decision, Denied):
-            message = f"The mode '{slug}' of this session is no longer defined: switch to another. {decision.message}"
-            return structs.replace(decision, message=message)
-        return decision
-
-
-def _gone(slug: str) -> ModeConfig:
-    """What is left of a mode that a session is in and nobody defines any more: no group at all."""
-    origin = Origin("a mode that is gone allows nothing")
-    return ModeConfig(slug=slug, name=slug, source="project", origin=origin, role_definition="")
-
 
 def tool_groups(mode: ModeConfig, house: House) -> dict[str, ToolGroup]:
     """Every group, and whether the mode may use it."""
@@ -321,16 +308,16 @@ def mode_details(mode: ModeConfig, house: House, system_prompt: str | None = Non
     )
 
 
-def task_details(session: Session, house: House, *, messages: bool, hierarchy: bool) -> TaskDetails:
+def task_details(session: Session, sessions: SessionReader, *, messages: bool, hierarchy: bool) -> TaskDetails:
     task = session.task
     told_messages = told_hierarchy = None
     if messages:
-        found = house.sessions.messages(session)
+        found = sessions.messages(session)
         told_messages = [
             ToldMessage(role=each.role, content=each.content, timestamp=iso_time(each.timestamp)) for each in found
         ]
     if hierarchy:
-        nodes = house.sessions.hierarchy(session)
+        nodes = sessions.hierarchy(session)
         told_hierarchy = [
             ToldNode(
                 session_id=node.session_id,
@@ -342,7 +329,7 @@ def task_details(session: Session, house: House, *, messages: bool, hierarchy: b
             )
             for node in nodes
         ]
-    history = house.sessions.mode_history(session)
+    history = sessions.mode_history(session)
     return TaskDetails(
         session_id=session.session_id,
         task_id=task.task_id,
