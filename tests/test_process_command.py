@@ -112,51 +112,37 @@ def test_a_log_level_of_either_case_is_taken(level: str) -> None:
 def test_a_missing_configuration_file_is_refused(tmp_path: Path) -> None:
     """A file that was asked for and is not there is a mistake, not a default."""
     path = tmp_path / "missing.json"
-    assert refused("--config", os.fspath(path)) == (
-        f"cannot read the configuration file {path}: No such file or directory"
+    expected = f"{path}: the configuration file cannot be read: No such file or directory"
+    assert [refused("--config", os.fspath(path)), refused(environment={"ROO_CONFIG": os.fspath(path)})] == [
+        expected
+    ] * 2
+
+
+def test_each_mistake_of_a_configuration_file_is_a_line_of_its_own(tmp_path: Path) -> None:
+    """A person mends them in one go."""
+    path = tmp_path / "config.json"
+    path.write_text('{\n"sesions": {},\n"limits": {"max_line_bytes": "many"}\n}', encoding="utf-8")
+    with Process((*COMMAND, "--config", os.fspath(path)), stdin=DEVNULL) as process:
+        code, messages, log = process.finish()
+    assert (code, messages, log.splitlines()) == (
+        2,
+        [],
+        [
+            f"modes-actor: {path}:2: sesions is not a setting; did you mean sessions?",
+            f"modes-actor: {path}:3: limits.max_line_bytes is 'many', but must be a whole number, at least 1",
+        ],
     )
 
 
-def test_a_directory_is_no_configuration_file(tmp_path: Path) -> None:
-    """The reason is the system's own."""
-    assert refused("--config", os.fspath(tmp_path)).startswith(f"cannot read the configuration file {tmp_path}: ")
-
-
 @pytest.mark.parametrize(
-    ("text", "blamed"),
-    [
-        pytest.param(b'{"limits": {"max_line_bytes": "many"}}', "$.limits.max_line_bytes", id="a wrong type"),
-        pytest.param(b'{"logging": {"level": "LOUD"}}', "$.logging.level", id="an unknown level"),
-        pytest.param(b"[]", "object", id="no object"),
-        pytest.param(b'{"limits": ', "truncated", id="half a file"),
-        pytest.param(b"", "truncated", id="an empty file"),
-        pytest.param(b'{"server": {"name": "\xff"}}', "utf-8", id="no UTF-8"),
-        pytest.param(b'{"a":' * 100_000, "", id="nested too deeply"),
-    ],
+    ("given", "why"), [("missing", "there is no such directory"), ("file", "that is not a directory")]
 )
-def test_an_unusable_configuration_file_is_refused(tmp_path: Path, text: bytes, blamed: str) -> None:
-    """With the file's name, and what in it is wrong."""
-    path = tmp_path / "config.json"
-    path.write_bytes(text)
-    why = refused("--config", os.fspath(path))
-    assert why.startswith(f"the configuration file {path} cannot be used: ")
-    assert blamed in why
-
-
-def test_a_negative_line_limit_is_refused(tmp_path: Path) -> None:
-    """A server that refuses every message is no use to anyone."""
-    path = tmp_path / "config.json"
-    path.write_bytes(b'{"limits": {"max_line_bytes": -1}}')
-    assert "max_line_bytes" in refused("--config", os.fspath(path))
-
-
-@pytest.mark.parametrize("given", ["missing", "file"])
-def test_a_project_root_that_is_no_directory_is_refused(tmp_path: Path, given: str) -> None:
-    """By the flag or by the environment."""
+def test_a_project_root_that_is_no_directory_is_refused(tmp_path: Path, given: str, why: str) -> None:
+    """By the flag or by the environment, which is named."""
     (tmp_path / "file").touch()
     path = os.fspath(tmp_path / given)
-    expected = f"the project root {path} is not a directory"
-    assert [refused("--project-root", path), refused(environment={"ROO_PROJECT_ROOT": path})] == [expected, expected]
+    found = [refused("--project-root", path), refused(environment={"ROO_PROJECT_ROOT": path})]
+    assert found == [f"{name} is '{path}', but {why}" for name in ("--project-root", "ROO_PROJECT_ROOT")]
 
 
 def test_a_project_root_that_is_a_directory_is_served(tmp_path: Path) -> None:

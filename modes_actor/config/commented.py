@@ -1,5 +1,7 @@
 """The defaults as a configuration file with a comment on each setting, for a person to change."""
 
+import textwrap
+
 import msgspec
 
 from modes_actor.config.model import Config
@@ -25,9 +27,13 @@ def _section(path: tuple[str, ...], indent: str) -> str:
         here = (*path, name)
         setting = SETTINGS.get(".".join(here))
         written = _section(here, inner) if setting is None else _value(setting)
-        comment = "" if setting is None else f"{inner}// {setting.says} ({_names(setting)})\n"
+        comment = "" if setting is None else _comment(f"{setting.says} ({_names(setting)})", inner)
         members.append(f'{comment}{inner}"{name}": {written}')
     return "{\n" + ",\n".join(members) + f"\n{indent}}}"
+
+
+def _comment(text: str, indent: str) -> str:
+    return "".join(f"{indent}// {line}\n" for line in textwrap.wrap(text, 110 - len(indent)))
 
 
 def _value(setting: Setting) -> str:

@@ -6,7 +6,7 @@ Whatever cannot be used is named with its place and what was expected, all of it
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
@@ -56,15 +56,21 @@ def load_config(flags: Flags, environment: Mapping[str, str]) -> Config:
 
 def load_effective(flags: Flags, environment: Mapping[str, str]) -> Effective:
     """The configuration in effect, and where it comes from. Raises `ConfigError`."""
-    effective = Effective(Config())
+    effective = Effective(Config(), file=_file(flags, environment))
     wrong: list[str] = []
-    effective.file = _file(flags, environment)
+    said: list[Said] = []
     if effective.file is not None:
         from modes_actor.config.file import read_file  # most people have none
 
-        _apply(read_file(effective.file), effective, environment, wrong)
-    _apply(_from_environment(environment), effective, environment, wrong)
-    _apply(_from_flags(flags), effective, environment, wrong)
+        said += read_file(effective.file)
+    said += _from_environment(environment)
+    said += _from_flags(flags)
+    last = {each.key: each for each in said}  # what is overruled does not matter, not even if it makes no sense
+    for each in said:
+        if each.problem is not None:
+            wrong.append(f"{each.where}: {each.problem}")
+        elif last[each.key] is each:
+            _apply(each, effective, environment, wrong)
     for setting in SETTINGS.values():
         if setting.is_path and effective.origin(setting.key) == DEFAULT:
             _expand_default(setting, effective, wrong)
@@ -106,19 +112,15 @@ def _from_flags(flags: Flags) -> Iterator[Said]:
                 yield Said(setting.key, value, setting.flag)
 
 
-def _apply(said: Iterable[Said], effective: Effective, environment: Mapping[str, str], wrong: list[str]) -> None:
-    for each in said:
-        if each.problem is not None:
-            wrong.append(f"{each.where}: {each.problem}")
-            continue
-        try:
-            value = _value(each, environment)
-        except _Unusable as why:
-            name = each.where if each.is_text else f"{each.where}: {each.key}"
-            wrong.append(f"{name} is {_shown(each.value)}, but {why}")
-        else:
-            set_value(effective.config, each.key, value)
-            effective.origins[each.key] = each.where
+def _apply(said: Said, effective: Effective, environment: Mapping[str, str], wrong: list[str]) -> None:
+    try:
+        value = _value(said, environment)
+    except _Unusable as why:
+        name = said.where if said.is_text else f"{said.where}: {said.key}"
+        wrong.append(f"{name} is {_shown(said.value)}, but {why}")
+    else:
+        set_value(effective.config, said.key, value)
+        effective.origins[said.key] = said.where
 
 
 def _value(said: Said, environment: Mapping[str, str]) -> Any:
