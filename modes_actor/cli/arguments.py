@@ -66,7 +66,8 @@ def parse(words: Sequence[str]) -> CommandLine:
             command, name = command.actions[rest[0]], f"{name} {rest.pop(0)}"
         elif command.run is None:
             parser.error(f"{name} what? {' or '.join(f'`{name} {action}`' for action in command.actions)}")
-        parsed |= vars(command_parser(name, command, parsed).parse_args(rest))
+        own = command_parser(name, command, parsed)
+        parsed |= vars(own.parse_intermixed_args(rest) if command.is_intermixed else own.parse_args(rest))
     elif rest:
         parser.error(f"serve takes no `{rest[0]}`: options go before it")
     flags = Flags(**{flag: parsed.pop(flag, None) for flag in Flags.__struct_fields__})

@@ -75,6 +75,8 @@ class Command(Struct, frozen=True, kw_only=True):
     arguments: type[Struct] = NoArguments
     """What `add_arguments` defines, as `run` gets it: fields are named as argparse names its destinations."""
     add_arguments: Callable[[ArgumentParser], object] = lambda parser: None
+    is_intermixed: bool = False
+    """Whether options may stand between several words of one argument."""
     run: Callable[[Any, Situation], int] | None = None
     """Returns the exit code. Raises `UsageError`, `CommandFailed` or `ConfigError`. None: only its actions run."""
     actions: Mapping[str, "Command"] = {}

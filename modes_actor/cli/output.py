@@ -33,6 +33,8 @@ _STYLES: Final[Mapping[Style, str]] = {
     "name": "cyan",
 }
 
+_MARKS: Final[Mapping[str, Style]] = {"✓ ": "good", "✗ ": "dim"}
+
 _GAP: Final = 2
 """Blanks between two columns."""
 _NARROW: Final = 10
@@ -87,6 +89,13 @@ class Output:
         widest = max((_width(label) for label, _ in facts), default=0)
         for label, words in facts:
             self.line(Styled(label + " " * (widest - _width(label) + _GAP), "dim"), _one_line(words))
+
+    def text(self, text: str) -> None:
+        """Several lines as the tools tell them, with their headings and marks in the styles that these have here."""
+        for line in text.removesuffix("\n").split("\n"):
+            mark = _MARKS.get(line[:2])
+            is_heading = line.endswith(":") and not line.startswith(" ")
+            self.line(Styled(line, mark or "strong") if mark or is_heading else line)
 
     def note(self, sentence: str) -> None:
         """A word to a person beside the output, on stderr."""

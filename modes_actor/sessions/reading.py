@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from sqlite3 import Connection
 
-    from modes_actor.sessions.model import Message, ModeChange, Node, Session, TaskState
+    from modes_actor.sessions.model import Message, ModeChange, Node, Session
 
 T = TypeVar("T")
 
@@ -63,12 +63,10 @@ class SessionsOnFile(SessionReader):
         super().__init__(store, now=now)
         self._timeout = timeout
 
-    def live(self, *, mode: str | None = None, active: bool = False, limit: int | None = None) -> list[Session]:
-        """The sessions that have not expired, the one last used first."""
+    def live(self) -> list[Session]:
+        """Those that have not expired, the one last used first."""
         since = self._now() - self._timeout
-        rows = -1 if limit is None else limit
-        state: TaskState | None = "active" if active else None
-        return self._readable.read(lambda file: tables.recent(file, since=since, limit=rows, mode=mode, state=state))
+        return self._readable.read(lambda file: tables.recent(file, since=since, limit=-1))
 
     def named(self, name: str) -> list[Session]:
         """The live sessions that may be meant by an ID, a task's ID, or the beginning of one, with or without `sess_`.

@@ -101,20 +101,12 @@ def session_of_task(connection: Connection, task_id: str) -> str | None:
     return None if row is None else row[0]
 
 
-def recent(
-    connection: Connection,
-    *,
-    since: float,
-    limit: int,
-    prefix: str = "",
-    mode: str | None = None,
-    state: TaskState | None = None,
-) -> list[Session]:
+def recent(connection: Connection, *, since: float, limit: int, prefix: str = "") -> list[Session]:
     """The sessions last used, the latest first. A negative limit is none."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM sessions WHERE last_activity >= ? AND substr(session_id, 1, ?) = ? "
-        "AND mode = coalesce(?, mode) AND state = coalesce(?, state) ORDER BY last_activity DESC, session_id LIMIT ?",
-        (since, len(prefix), prefix, mode, state, limit),
+        "ORDER BY last_activity DESC, session_id LIMIT ?",
+        (since, len(prefix), prefix, limit),
     )
     return [_session(row) for row in rows]
 
