@@ -118,9 +118,9 @@ def test_another_command_that_knows_only_the_handshake_is_told_of(shell: Shell) 
 
 
 def test_a_failure_comes_with_the_last_words_on_stderr(shell: Shell) -> None:
-    """Written out where they would command the terminal."""
+    """With a mark where they would command the terminal."""
     ran = shell.run("health", "--", *FAILS)
-    assert (ran.code, ran.err) == (1, "The server's last words on stderr:\n  \\x1b[31mno luck\n")
+    assert (ran.code, ran.err) == (1, "The server's last words on stderr:\n  \ufffd[31mno luck\n")
 
 
 def test_a_failure_is_one_object_for_programs(shell: Shell) -> None:

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct, structs
 
 from modes_actor.cli.command import Command, Situation
 from modes_actor.cli.output import Output, Styled
+from modes_actor.cli.printable import printable
 from modes_actor.config import Flags
 from modes_actor.health import TIMEOUT, Era, Report, Step, probe
 
@@ -103,12 +104,12 @@ def _show(report: Report, output: Output, *, with_era: bool) -> None:
     era = f"{report.era} " if with_era else ""
     for step in report.steps:
         mark = Styled("✓", "good") if step.error is None else Styled("✗", "bad")
-        line = f" {era}{step.name:<5}  {_duration(step.seconds):>8}  {_clean(_details(step, report))}"
+        line = f" {era}{step.name:<5}  {_duration(step.seconds):>8}  {_details(step, report)}"
         output.line(mark, line.rstrip())
     if report.stderr:
         output.note("The server's last words on stderr:")
         for line in report.stderr:
-            output.note(f"  {_clean(line)}")
+            output.note(f"  {printable(line)}")
 
 
 def _details(step: Step, report: Report) -> str:
@@ -125,11 +126,6 @@ def _details(step: Step, report: Report) -> str:
 
 def _duration(seconds: float) -> str:
     return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
-
-
-def _clean(text: str) -> str:
-    """What a stranger says must not command a terminal."""
-    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text.replace("\t", "    "))
 
 
 def _seconds(text: str) -> float:

@@ -1,0 +1,1 @@
+"""What `modes-actor doctor` looks at. Each check is a function that looks, changes nothing, and returns findings."""
