@@ -1,25 +1,16 @@
-"""A typed client: starts a server, or takes a pair of streams, and turns answers into Structs and exceptions.
-
-Promises: a call ends with its answer, an exception or its cancellation, and never waits for a server that has gone;
-calls may overlap, and each gets its own answer; a frame is sent whole or not at all; leaving the block leaves no task,
-no child and no descriptor behind. Each of the seven tools has a method; everything else works with any MCP server.
-"""
+"""Requests and their answers over a pair of streams, however many at a time, in either era."""
 
 import itertools
 import logging
 import math
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import IO, Any, ClassVar, Final, Literal, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Literal, TypedDict, TypeVar
 
 import msgspec
 import trio
-from msgspec import UNSET, Raw, Struct, field, structs
+from msgspec import UNSET, Raw, Struct, field
 
 from modes_actor import __version__
 from modes_actor.actor.framer import TOO_LONG, Framer
@@ -27,23 +18,10 @@ from modes_actor.actor.limits import Limits
 from modes_actor.actor.outgoing import Outgoing
 from modes_actor.actor.reader import READ_SIZE
 from modes_actor.actor.writer import ClientGone, OutputFailed, Writer
-from modes_actor.sessions.model import FinalState
-from modes_actor.surface import mode_results
-from modes_actor.wire import (
-    base,
-    codec,
-    completion,
-    errors,
-    jsonrpc,
-    notifications,
-    prompts,
-    resources,
-    tools,
-    versions,
-)
+from modes_actor.client.failures import BadAnswer, ServerGone, server_error
+from modes_actor.wire import base, codec, errors, jsonrpc, notifications, versions
 from modes_actor.wire.base import Implementation, WireStruct
 from modes_actor.wire.client_features import InputRequiredResult, ListRootsResult, Root
-from modes_actor.wire.content import ContentBlock, TextContent
 from modes_actor.wire.jsonrpc import ErrorObject, Incoming, Notification, RequestId
 from modes_actor.wire.lifecycle import InitializeParams, ServerCapabilities
 
@@ -62,68 +40,6 @@ ARRAY_LIMIT: Final = 1024
 """Messages of one JSON array, which a server of 2025-03-26 may send."""
 
 
-# What goes wrong.
-
-
-class CallFailed(Exception):
-    """A call that gave no result. The message is a whole sentence."""
-
-
-class ServerGone(CallFailed):
-    """There is no server to answer: it could not be started, has ended, has closed its end, or was left."""
-
-
-class BadAnswer(CallFailed):
-    """The server's answer is not what the protocol, or the tool, promises."""
-
-
-class ServerError(CallFailed):
-    """The server said no. The subclasses are the same in both eras, whichever way the wire tells them."""
-
-    told_as: ClassVar[type[errors.ApplicationError]]
-
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.data = data
-
-
-class ModeNotFound(ServerError):
-    told_as = errors.ModeNotFound
-
-
-class TaskNotFound(ServerError):
-    told_as = errors.TaskNotFound
-
-
-class SessionExpired(ServerError):
-    told_as = errors.SessionExpired
-
-
-class ValidationFailed(ServerError):
-    told_as = errors.ValidationFailed
-
-
-class ToolRestricted(ServerError):
-    told_as = errors.ToolRestricted
-
-
-class FileRestricted(ServerError):
-    told_as = errors.FileRestricted
-
-
-class ToolFailed(CallFailed):
-    """A tool that ran and says that it failed, in no words that we have an exception for."""
-
-    def __init__(self, name: str, result: "ToolResult") -> None:
-        super().__init__(result.text or f"The tool {name} failed and does not say why")
-        self.result = result
-
-
-# What a server says.
-
-
 class ServerDescription(Struct, frozen=True, kw_only=True):
     """What the server said of itself when the conversation began."""
 
@@ -132,23 +48,6 @@ class ServerDescription(Struct, frozen=True, kw_only=True):
     protocol_version: str
     capabilities: ServerCapabilities
     instructions: str | None = None
-
-
-class ToolResult(WireStruct, kw_only=True):
-    """What a tool said: to people and models (`content`), and to programs (`structured`)."""
-
-    content: list[ContentBlock] = field(default_factory=list)
-    structured: Any = field(default=None, name="structuredContent")
-    metadata: Any = None
-    is_error: bool = False
-
-    @property
-    def text(self) -> str:
-        return "\n".join(block.text for block in self.content if isinstance(block, TextContent))
-
-
-class _Refusal(Struct):
-    error: tools.ToolError
 
 
 class _Introduction(WireStruct):
@@ -170,9 +69,6 @@ class _Opening(WireStruct, kw_only=True):
     protocol_version: str = versions.STATELESS_VERSIONS[-1].name
     server_info: _Introduction | None = None
     meta: _ResultMeta | None = field(default=None, name="_meta")
-
-
-# The conversation.
 
 
 Direction = Literal["sent", "received"]
@@ -222,7 +118,7 @@ class Conversation:
         patience: float = PATIENCE,
         line_limit: int = LINE_LIMIT,
     ) -> None:
-        self._is_stateless = versions.Era(era) is versions.Era.STATELESS
+        self.is_stateless = versions.Era(era) is versions.Era.STATELESS
         self._roots = roots
         self._info = client_info or Implementation("modes-actor-client", __version__)
         self._capabilities = base.ClientCapabilities(roots=None if roots is None else base.RootsCapability())
@@ -247,7 +143,7 @@ class Conversation:
         members: base.JsonObject = (
             dict(msgspec.to_builtins(params)) if isinstance(params, Struct) else dict(params or {})
         )
-        if not self._is_stateless:
+        if not self.is_stateless:
             return await self._ask_once(method, members)
         members["_meta"] = {
             base.PROTOCOL_VERSION_KEY: versions.STATELESS_VERSIONS[-1].name,
@@ -288,7 +184,7 @@ class Conversation:
         said = call.answer
         if said.error is not UNSET and bytes(said.error) != b"null":
             error = _decode(method, said.error, ErrorObject)
-            raise _server_error(error.code, error.message, None if error.data is UNSET else error.data)
+            raise server_error(error.code, error.message, None if error.data is UNSET else error.data)
         if said.result is UNSET:
             raise BadAnswer(f"The server's answer to {method} has neither a result nor an error")
         return said.result
@@ -298,16 +194,18 @@ class Conversation:
         if call.was_sent and call.answer is None and self._gone is None and method != "initialize":
             self._post(Notification(notifications.CANCELLED, notifications.CancelledParams(request_id)))
 
-    async def _ask(self, method: str, params: Mapping[str, Any] | Struct | None, answer: type[T]) -> T:
+    async def ask(self, method: str, params: Mapping[str, Any] | Struct | None, answer: type[T]) -> T:
+        """The typed result of any request. Raises as `request` does."""
         return _decode(method, await self.request(method, params), answer)
 
-    async def _pages(self, method: str, page: type[Page]) -> list[Page]:
+    async def pages(self, method: str, page: type[Page]) -> list[Page]:
+        """All pages of a list."""
         pages: list[Page] = []
         cursors: set[str | None] = {None}
         cursor: str | None = None
         while not pages or cursor not in cursors:
             cursors.add(cursor)
-            pages.append(await self._ask(method, None if cursor is None else {"cursor": cursor}, page))
+            pages.append(await self.ask(method, None if cursor is None else {"cursor": cursor}, page))
             cursor = pages[-1].next_cursor
         if cursor is not None:
             raise BadAnswer(f"The pages of {method} lead back to one that was there before")
@@ -338,14 +236,14 @@ class Conversation:
             raise failure
 
     async def _open(self) -> None:
-        if self._is_stateless:
-            said = await self._ask("server/discover", None, _Opening)
+        if self.is_stateless:
+            said = await self.ask("server/discover", None, _Opening)
         else:
             version = versions.HANDSHAKE_VERSIONS[-1].name
             opening = InitializeParams(
                 protocol_version=version, capabilities=self._capabilities, client_info=self._info
             )
-            said = await self._ask("initialize", opening, _Opening)
+            said = await self.ask("initialize", opening, _Opening)
             if said.protocol_version not in [known.name for known in versions.HANDSHAKE_VERSIONS]:
                 raise BadAnswer(f"The server speaks version {said.protocol_version} of the protocol, which is unknown")
             self._post(Notification(notifications.INITIALIZED))
@@ -461,200 +359,3 @@ def _decode(method: str, raw: Raw, answer: type[T]) -> T:
         return msgspec.json.decode(raw, type=answer)
     except (ValueError, RecursionError) as error:
         raise BadAnswer(f"The server's answer to {method} makes no sense: {error}") from error
-
-
-def _server_error(code: int, message: str, data: Any) -> ServerError:
-    """Chosen by the opening phrase too: to other servers the same numbers mean other things."""
-    for kind in (ModeNotFound, TaskNotFound, SessionExpired, ValidationFailed, ToolRestricted, FileRestricted):
-        codes = (kind.told_as.code, errors.ErrorCode.INVALID_PARAMS)
-        if code in codes and message.startswith(kind.told_as.phrase):
-            return kind(code, message, data)
-    return ServerError(code, message, data)
-
-
-# What can be asked.
-
-
-class Client(Conversation):
-    """One conversation with one server. `start_server` and `connect` make it; it lasts as long as their block."""
-
-    # What every server may have.
-
-    async def ping(self) -> None:
-        """Return once the server has answered. The stateless era has no ping, so it is asked who it is."""
-        await self.request("server/discover" if self._is_stateless else "ping")
-
-    async def list_tools(self) -> list[tools.Tool]:
-        return [tool for page in await self._pages("tools/list", tools.ListToolsResult) for tool in page.tools]
-
-    async def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
-        """The result of a tool that did its work. Raises what the tool answered if it did not."""
-        result = await self._ask("tools/call", {"name": name, "arguments": arguments or {}}, ToolResult)
-        if not result.is_error:
-            return result
-        try:
-            refusal = msgspec.convert(result.structured, _Refusal).error
-        except msgspec.ValidationError:
-            raise ToolFailed(name, result) from None
-        raise _server_error(refusal.code, refusal.message, result.structured)
-
-    async def list_resources(self) -> list[resources.Resource]:
-        return [
-            each
-            for page in await self._pages("resources/list", resources.ListResourcesResult)
-            for each in page.resources
-        ]
-
-    async def read_resource(self, uri: str) -> str:
-        """The text of a resource; of its parts, one after the other, if it has several."""
-        contents = (await self._ask("resources/read", {"uri": uri}, resources.ReadResourceResult)).contents
-        texts = [part.text for part in contents if part.text is not None]
-        if not texts:
-            raise BadAnswer(f"The resource {uri} has no text")
-        return "\n".join(texts)
-
-    async def list_prompts(self) -> list[prompts.Prompt]:
-        return [
-            prompt for page in await self._pages("prompts/list", prompts.ListPromptsResult) for prompt in page.prompts
-        ]
-
-    async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> prompts.GetPromptResult:
-        return await self._ask("prompts/get", {"name": name, "arguments": arguments or {}}, prompts.GetPromptResult)
-
-    async def complete(
-        self,
-        ref: completion.PromptReference | completion.ResourceTemplateReference,
-        argument: str,
-        value: str,
-        *,
-        chosen: dict[str, str] | None = None,
-    ) -> completion.Completion:
-        """Values for an argument of a prompt or a template that begins so; `chosen` are its other arguments."""
-        context = None if chosen is None else completion.CompletionContext(chosen)
-        params = completion.CompleteParams(
-            ref=ref, argument=completion.CompletionArgument(argument, value), context=context
-        )
-        return (await self._ask("completion/complete", params, completion.CompleteResult)).completion
-
-    # The seven tools.
-
-    async def list_modes(
-        self, source: Literal["builtin", "global", "project", "all"] | None = None
-    ) -> mode_results.ModeList:
-        return await self._use(mode_results.ListModes(source), "list_modes", mode_results.ModeList)
-
-    async def get_mode_info(self, slug: str, *, include_system_prompt: bool = False) -> mode_results.ModeDetails:
-        arguments = mode_results.GetModeInfo(slug, include_system_prompt or None)
-        return await self._use(arguments, "get_mode_info", mode_results.ModeDetails)
-
-    async def create_task(
-        self, mode: str, initial_message: str | None = None, parent_session_id: str | None = None
-    ) -> mode_results.TaskCreated:
-        arguments = mode_results.CreateTask(mode, initial_message, parent_session_id)
-        return await self._use(arguments, "create_task", mode_results.TaskCreated)
-
-    async def switch_mode(
-        self, session_id: str, new_mode: str, reason: str | None = None
-    ) -> mode_results.ModeSwitchedResult:
-        arguments = mode_results.SwitchMode(session_id, new_mode, reason)
-        return await self._use(arguments, "switch_mode", mode_results.ModeSwitchedResult)
-
-    async def get_task_info(
-        self, session_id: str, *, include_messages: bool = False, include_hierarchy: bool = False
-    ) -> mode_results.TaskDetails:
-        arguments = mode_results.GetTaskInfo(session_id, include_messages or None, include_hierarchy or None)
-        return await self._use(arguments, "get_task_info", mode_results.TaskDetails)
-
-    async def validate_tool_use(
-        self,
-        session_id: str,
-        tool: str,
-        file_path: str | None = None,
-        arguments: dict[str, Any] | None = None,
-        *,
-        enforce: bool = False,
-    ) -> mode_results.Validation:
-        """Whether the session's mode may use the tool so. `enforce` makes a no an exception."""
-        asked = mode_results.ValidateToolUse(session_id, tool, file_path, arguments, enforce or None)
-        return await self._use(asked, "validate_tool_use", mode_results.Validation)
-
-    async def complete_task(
-        self, session_id: str, status: FinalState, result: str | None = None
-    ) -> mode_results.TaskCompletedResult:
-        arguments = mode_results.CompleteTask(session_id, status, result)
-        return await self._use(arguments, "complete_task", mode_results.TaskCompletedResult)
-
-    async def _use(self, arguments: Struct, name: str, answer: type[T]) -> T:
-        given = {key: value for key, value in structs.asdict(arguments).items() if value is not None}
-        result = await self.call_tool(name, given)
-        try:
-            return msgspec.convert(result.structured, answer)
-        except msgspec.ValidationError as error:
-            raise BadAnswer(f"The result of {name} makes no sense: {error}") from error
-
-
-# Ways to a server.
-
-
-@asynccontextmanager
-async def connect(
-    receive: trio.abc.ReceiveStream, send: trio.abc.SendStream, **options: Unpack[Options]
-) -> AsyncIterator[Client]:
-    """A conversation over a pair of streams, which it closes. Leaving waits a bounded time for the server's own end."""
-    client = Client(**options)
-    async with client.talking(receive, send):
-        yield client
-
-
-@asynccontextmanager
-async def start_server(
-    command: Sequence[str] | None = None,
-    *,
-    project_root: Path | str | None = None,
-    environment: Mapping[str, str] | None = None,
-    working_directory: Path | str | None = None,
-    stderr: int | IO[bytes] | None = None,
-    **options: Unpack[Options],
-) -> AsyncIterator[Client]:
-    """A conversation with a server of its own: this package's, or another command's.
-
-    `environment` is added to this process's own. The child's stderr is this process's own unless a file or
-    `subprocess.DEVNULL` is given. Leaving closes the child's stdin, and ends the child if that is not enough for it.
-    """
-    if stderr in (subprocess.PIPE, subprocess.STDOUT):
-        raise ValueError("nobody reads a pipe of stderr, and stdout is taken: give a file")
-    arguments = [sys.executable, "-m", "modes_actor"] if command is None else list(command)
-    if project_root is not None:
-        arguments += ["--project-root", str(project_root)]
-    client = Client(**options)
-    try:
-        process = await trio.lowlevel.open_process(
-            arguments,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env={**os.environ, **(environment or {})},
-            cwd=working_directory,
-        )
-    except OSError as error:
-        raise ServerGone(f"The server could not be started: {error}") from error
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        async with client.talking(process.stdout, process.stdin, process):
-            yield client
-    finally:
-        await _see_out(process, client)
-
-
-async def _see_out(process: trio.Process, client: Client) -> None:
-    with trio.CancelScope(shield=True):
-        with trio.CancelScope(deadline=client.leave_by):
-            await process.wait()
-        if process.returncode is None:
-            process.terminate()
-            with trio.move_on_after(client.patience):
-                await process.wait()
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
