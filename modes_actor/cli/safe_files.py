@@ -38,6 +38,8 @@ def write_safely(
             raise CannotWrite(_changed(path))
         if before == data:
             return None
+        if before is not None and not os.access(target, os.W_OK):  # renaming would do it all the same
+            raise CannotWrite(f"cannot write {path}: it is read-only")
         target.parent.mkdir(parents=True, exist_ok=True)
         return _replace(path, target, data, before, status, backup=backup)
     except UnicodeEncodeError:

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -29,9 +30,11 @@ class Place(Struct, frozen=True, kw_only=True):
     """Where an executable is, if it is on the PATH."""
 
     @classmethod
-    def here(cls, project: Path) -> "Place":
-        """This system and this user."""
-        return cls(platform=sys.platform, home=Path.home(), environment=os.environ, project=project)
+    def here(cls, *, home: Path, environment: Mapping[str, str], project: Path) -> "Place":
+        """This system, with the executables that are on the PATH of that environment."""
+        path = environment.get("PATH", os.defpath)
+        which = partial(shutil.which, path=path)
+        return cls(platform=sys.platform, home=home, environment=environment, project=project, which=which)
 
     def directory(self, variable: str, default: Path) -> Path:
         """What the variable says, if it says anything."""
@@ -71,8 +74,8 @@ class Client(Struct, frozen=True, kw_only=True):
     """Relative to the project: the first that is there, else the first. None: there is no project scope."""
     user_files: Callable[[Place], tuple[Path, ...]]
     """The first that is there, else the first whose directory is, else the first."""
-    project_argument: str | None = None
-    """What the client expands to the project's directory; None if it starts servers there (or knows no projects)."""
+    project_arguments: Mapping[Scope, str] = {}
+    """What the client expands to the project's directory, where it has to be told; else it starts servers there."""
     executables: tuple[str, ...] = ()
     traces: Callable[[Place], tuple[Path, ...]] | None = None
     """What is there if the client is; None: the directories of its user files."""
@@ -85,14 +88,17 @@ class Client(Struct, frozen=True, kw_only=True):
 
 
 class NoSuchScope(Exception):
-    """The client has no such configuration. A sentence for people."""
+    """The client has no configuration for a project. A sentence for people."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(f"{client.display_name} has no configuration for a project; use --user")
 
 
 def configuration_files(client: Client, scope: Scope, place: Place) -> tuple[Path, ...]:
     """Every file that the client may read its servers from, the one to edit first."""
     if scope == "project":
         if not client.project_files:
-            raise NoSuchScope(f"{client.display_name} has no configuration for a project; use --user")
+            raise NoSuchScope(client)
         files = tuple(place.project / file for file in client.project_files)
         return tuple(sorted(files, key=lambda file: not file.exists()))
     return tuple(sorted(client.user_files(place), key=lambda file: (not file.exists(), not file.parent.exists())))
@@ -104,14 +110,13 @@ def is_found(client: Client, place: Place) -> bool:
     return any(trace.exists() for trace in traces) or any(place.which(name) for name in client.executables)
 
 
-def entry(client: Client, command: str, args: Sequence[str], env: Mapping[str, str] | None = None) -> dict[str, object]:
-    """What the client wants to be told about a server that is started with a command."""
+def entry(client: Client, words: Sequence[str]) -> dict[str, object]:
+    """What the client wants to be told about a server that is started with a command of these words."""
     if client.shape == "local":
-        variables: dict[str, object] = {"environment": dict(env)} if env else {}
-        return {"type": "local", "command": [command, *args], "enabled": True} | variables
+        return {"type": "local", "command": [*words], "enabled": True}
     head: dict[str, object] = {"type": "stdio"} if client.shape == "typed" else {}
     # `args` even if it is empty: Zed refuses an entry without it.
-    return head | {"command": command, "args": list(args)} | ({"env": dict(env)} if env else {})
+    return head | {"command": words[0], "args": [*words[1:]]}
 
 
 def _in_home(*names: str) -> Callable[[Place], tuple[Path, ...]]:
@@ -128,16 +133,15 @@ def _claude_code_file(place: Place) -> tuple[Path, ...]:
     return (place.directory("CLAUDE_CONFIG_DIR", place.home) / ".claude.json",)
 
 
-def _claude_desktop_file(place: Place) -> tuple[Path, ...]:
+def _claude_desktop_files(place: Place) -> tuple[Path, ...]:
     name = "claude_desktop_config.json"
+    directories = [place.application_data / "Claude"]
     if place.platform == "win32":
-        # The packaged application has directories of its own, and does not read the file in %APPDATA% that its own
+        # The packaged application has a directory of its own, and does not read the file in %APPDATA% that its own
         # "Edit Config" may open.
         local = place.directory("LOCALAPPDATA", place.home / "AppData" / "Local")
-        newer = sorted((local / "Claude-Data").glob("[Cc]laude*"))
-        packaged = sorted((local / "Packages").glob("Claude_*/LocalCache/Roaming/Claude"))
-        return tuple(directory / name for directory in [*newer, *packaged])[:1] or (place.roaming / "Claude" / name,)
-    return (place.application_data / "Claude" / name,)
+        directories[:0] = sorted((local / "Packages").glob("Claude_*/LocalCache/Roaming/Claude"))
+    return tuple(directory / name for directory in directories)
 
 
 def _zed_file(place: Place) -> tuple[Path, ...]:
@@ -175,7 +179,9 @@ CLIENTS: Final[Mapping[str, Client]] = {
             shape="typed",
             project_files=(".vscode/mcp.json",),
             user_files=lambda place: _vscode_user(place, "mcp.json"),
-            project_argument="${workspaceFolder}",
+            # In the user's file the variable does not resolve, and a server that has it there does not start. It finds
+            # the project by asking for roots.
+            project_arguments={"project": "${workspaceFolder}"},
             executables=("code", "code-insiders", "codium"),
             hint="VS Code asks whether to trust the server when it is first started.",
         ),
@@ -186,7 +192,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
             shape="typed",
             project_files=(".cursor/mcp.json",),
             user_files=_in_home(".cursor", "mcp.json"),
-            project_argument="${workspaceFolder}",
+            # Servers of the user's file are started in the home directory, but the variable resolves there, too.
+            project_arguments={"project": "${workspaceFolder}", "user": "${workspaceFolder}"},
             executables=("cursor",),
             hint="Switch the server on in Cursor's settings, under MCP.",
         ),
@@ -207,8 +214,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
             key_path=("mcpServers",),
             shape="plain",
             project_files=(),
-            user_files=_claude_desktop_file,
-            hint="Quit Claude Desktop and start it again.",
+            user_files=_claude_desktop_files,
+            hint="Quit Claude Desktop and start it again. It knows no projects: --project-root DIR gives it one.",
         ),
         Client(
             name="zed",
@@ -218,7 +225,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             project_files=(".zed/settings.json",),
             user_files=_zed_file,
             executables=("zed", "zeditor"),
-            hint="Zed starts a project's servers once you trust the project.",
+            hint="Zed starts the server at once; one of a project, when you trust the project.",
         ),
         Client(
             name="windsurf",
@@ -228,6 +235,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             project_files=(".devin/mcp_config.json",),
             user_files=_windsurf_files,
             executables=("windsurf", "devin"),
+            hint="Refresh the list of MCP servers in its settings, or start it again.",
         ),
         Client(
             name="codex",
@@ -238,7 +246,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             project_files=(".codex/config.toml",),
             user_files=lambda place: (place.directory("CODEX_HOME", place.home / ".codex") / "config.toml",),
             executables=("codex",),
-            hint="Codex reads a project's configuration once you trust the project.",
+            hint="Start a new session; Codex reads a project's configuration once you trust the project.",
         ),
         Client(
             name="gemini",
@@ -249,6 +257,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             # The variable stands for the home directory, not for `.gemini` in it.
             user_files=lambda place: (place.directory("GEMINI_CLI_HOME", place.home) / ".gemini" / "settings.json",),
             executables=("gemini",),
+            hint="Start a new session; `/mcp` lists the servers.",
         ),
         Client(
             name="opencode",
@@ -263,6 +272,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             ),
             user_files=_xdg_json("opencode"),
             executables=("opencode",),
+            hint="Start opencode again.",
         ),
         Client(
             name="roo",
@@ -274,6 +284,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
                 place, "globalStorage", "rooveterinaryinc.roo-cline", "settings", "mcp_settings.json"
             ),
             traces=lambda place: _vscode_user(place, "globalStorage", "rooveterinaryinc.roo-cline"),
+            hint="Roo Code takes it when the file is saved; its MCP view shows the server.",
         ),
         Client(
             name="kilo",
@@ -287,6 +298,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
                 place.xdg_config / "kilo",
                 *_vscode_user(place, "globalStorage", "kilocode.kilo-code"),
             ),
+            hint="Start Kilo Code again, or reload the window.",
         ),
     )
 }

@@ -57,7 +57,7 @@ def set_member(text: str, path: Sequence[str], value: object) -> str:
 def remove_member(text: str, path: Sequence[str]) -> str:
     """The text without the member at `path`, and without its other copies if the key is there more than once.
 
-    Comments and the objects around it stay, even if they are empty now. What is not there need not be removed.
+    Comments and the objects around it stay, even if they are empty now: as `{}`. What is not there need not be removed.
     """
     if not path:
         raise ValueError("a member has a path")
@@ -170,6 +170,8 @@ def _cut(text: str, found: JsonObject, member: JsonMember) -> str:
     else:
         before = text[:start].rstrip(" \t")
         start = len(before) if before.endswith((",", "{")) else start
+    if len(found.members) == 1 and not (text[found.open + 1 : start] + text[end : found.close]).strip():
+        return text[: found.open + 1] + text[found.close :]
     text = text[:start] + text[end:]
     if member.comma is None and at > 0:
         comma = found.members[at - 1].comma

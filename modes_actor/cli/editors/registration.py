@@ -6,7 +6,8 @@ whatever its name; an entry of our name with another command is somebody else's,
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -55,52 +56,46 @@ def plan_install(
     client: Client,
     scope: Scope,
     place: Place,
-    command: str,
-    args: Sequence[str],
+    words: Sequence[str],
     *,
     name: str = DEFAULT_NAME,
-    env: Mapping[str, str] | None = None,
     force: bool = False,
 ) -> Change:
     """Add the server, or bring our entry up to date: what its user added to it stays.
 
-    Raises `CannotEdit` or `NoSuchScope`.
+    `words` are the command that starts it. Raises `CannotEdit` or `NoSuchScope`.
     """
     path = _file_with(client, scope, place, name)
-    words = list(args)
-    if client.project_argument is not None and "--project-root" not in words:
-        words += ["--project-root", client.project_argument]
-    value = entry(client, command, words, env)
+    if scope in client.project_arguments and "--project-root" not in words:
+        words = [*words, "--project-root", client.project_arguments[scope]]
+    value = entry(client, words)
     text = _read(path)
     found = _entries(client, path, text).get(name)
     edit = _editor(client)
+    after = text or ""
     try:
-        if found is not None and not is_ours(found) and not force:
-            raise CannotEdit(_not_ours(name))
-        if isinstance(found, dict) and is_ours(found):
-            after = text or ""
+        if isinstance(found, dict) and (is_ours(found) or found == found | value):
             for key, member in value.items():
                 if key not in _THEIRS or key not in found:
                     after = edit.set_member(after, (*client.key_path, name, key), member)
+        elif found is None or force:
+            after = edit.set_member(after, (*client.key_path, name), value)
         else:
-            after = edit.set_member(text or "", (*client.key_path, name), value)
+            raise CannotEdit(f"there is a server `{name}` here already that is not this one; --name or --force helps")
     except CannotEdit as trouble:
         raise _in_file(path, trouble) from None
     return Change(path=path, before=text, after=after)
 
 
-def plan_uninstall(
-    client: Client, scope: Scope, place: Place, *, name: str = DEFAULT_NAME, force: bool = False
-) -> Change:
-    """Remove the server's entry, if there is one. Raises `CannotEdit` or `NoSuchScope`."""
-    path = _file_with(client, scope, place, name)
+def plan_uninstall(client: Client, path: Path, *, name: str = DEFAULT_NAME, force: bool = False) -> Change:
+    """Remove the server's entry from a file of the client's, if there is one. Raises `CannotEdit`."""
     text = _read(path)
     found = _entries(client, path, text)
     if text is None or name not in found:
         return Change(path=path, before=text, after=text or "")
     try:
         if not is_ours(found[name]) and not force:
-            raise CannotEdit(_not_ours(name))
+            raise CannotEdit(f"the server `{name}` here is not this one; --force removes it all the same")
         after = _editor(client).remove_member(text, (*client.key_path, name))
     except CannotEdit as trouble:
         raise _in_file(path, trouble) from None
@@ -112,7 +107,10 @@ def diff(change: Change) -> str:
     if change.is_noop:
         return ""
     old = "/dev/null" if change.before is None else str(change.path)
-    lines = difflib.unified_diff(_lines(change.before or ""), _lines(change.after), old, str(change.path))
+    lines: Iterable[str] = difflib.unified_diff(
+        _lines(change.before or ""), _lines(change.after), old, str(change.path)
+    )
+    lines = (re.sub(r"\r$", "", line, flags=re.MULTILINE) for line in lines)  # which a terminal would obey
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
@@ -127,14 +125,23 @@ def apply(change: Change) -> Path | None:
     return write_safely(change.path, change.after, backup=before is not None, seen=before)
 
 
-def registrations(place: Place) -> list[Registration]:
-    """Every entry of our name or our command, in every file of every client. Never raises for what is in a file."""
-    found: list[Registration] = []
-    for client in CLIENTS.values():
-        for scope in client.scopes:
-            for path in configuration_files(client, scope, place):
-                found += _registrations_in(client, scope, path)
-    return found
+def registrations(place: Place, *, name: str = DEFAULT_NAME) -> list[Registration]:
+    """Every entry of that name or our command, in every file of every client. Never raises for what is in a file."""
+    return [
+        each
+        for client in CLIENTS.values()
+        for scope in client.scopes
+        for each in registered(client, scope, place, name)
+    ]
+
+
+def registered(client: Client, scope: Scope, place: Place, name: str = DEFAULT_NAME) -> list[Registration]:
+    """The same of one client. Raises `NoSuchScope`."""
+    return [
+        each
+        for path in configuration_files(client, scope, place)
+        for each in _registrations_in(client, scope, path, name)
+    ]
 
 
 def is_ours(value: object) -> bool:
@@ -142,7 +149,7 @@ def is_ours(value: object) -> bool:
     return any(_program(word) in _OUR_NAMES for word in _words(value))
 
 
-def _registrations_in(client: Client, scope: Scope, path: Path) -> list[Registration]:
+def _registrations_in(client: Client, scope: Scope, path: Path, our_name: str) -> list[Registration]:
     try:
         entries = _entries(client, path, _read(path))
     except CannotEdit as trouble:
@@ -152,7 +159,7 @@ def _registrations_in(client: Client, scope: Scope, path: Path) -> list[Registra
             client=client.name, scope=scope, path=path, name=name, command=_words(value), is_ours=is_ours(value)
         )
         for name, value in entries.items()
-        if name == DEFAULT_NAME or is_ours(value)
+        if name == our_name or is_ours(value)
     ]
 
 
@@ -194,6 +201,8 @@ def _entries(client: Client, path: Path, text: str | None) -> dict[str, Any]:
 
 def _read(path: Path) -> str | None:
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would make us wait
+            raise CannotEdit(f"{path}: this is not a regular file")
         raw = path.read_bytes()
     except FileNotFoundError:
         return None
@@ -212,10 +221,6 @@ def _editor(client: Client) -> ModuleType:
     from modes_actor.cli.editors import toml_edit  # tomlkit takes a while to load, for one client of many
 
     return toml_edit
-
-
-def _not_ours(name: str) -> str:
-    return f'there is a server "{name}" here already that is not this one; give another --name, or --force'
 
 
 def _in_file(path: Path, trouble: CannotEdit) -> CannotEdit:

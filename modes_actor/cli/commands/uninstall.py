@@ -1,0 +1,88 @@
+"""`modes-actor uninstall`: the server out of the configuration of editors and agents again."""
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+
+from modes_actor.cli.command import Command, Situation
+from modes_actor.cli.editors.changes import (
+    ALL,
+    Choice,
+    Planned,
+    add_choice_arguments,
+    carry_out,
+    chosen,
+    place_here,
+    scopes_of,
+)
+from modes_actor.cli.editors.clients import Client, Place, configuration_files
+from modes_actor.cli.editors.json_edit import CannotEdit
+from modes_actor.cli.editors.registration import Change, plan_uninstall, registered, registrations
+
+
+def _run(arguments: Choice, situation: Situation) -> int:
+    place = place_here(situation)
+    having = [each.client for each in registrations(place, name=arguments.name) if each.name == arguments.name]
+    found = [*dict.fromkeys(having)]
+    here = f"`{arguments.name}` is in the files of {', '.join(found)}" if found else f"nobody has `{arguments.name}`"
+    clients = chosen(arguments, found, without=f"which client? `--client NAME` or `--client {ALL}` ({here})")
+    if not clients:
+        situation.output.note(f"There is nothing to take out: {here}.")
+    planned = [each for client in clients for each in _planned(client, arguments, place)]
+    unchanged = f"there is no `{arguments.name}` in"
+    return carry_out(planned, arguments, situation.output, unchanged=unchanged, done=f"`{arguments.name}` is out of")
+
+
+def _planned(client: Client, choice: Choice, place: Place) -> Iterator[Planned]:
+    """For each file that has the entry, or cannot be understood; one that says that there is none, else."""
+    hint = f"{client.display_name} stops the server when it is next started."
+    nothing: list[Planned] = []
+    is_any = False
+    for scope in scopes_of(client, choice):
+        for path in configuration_files(client, scope, place):
+            try:
+                change = plan_uninstall(client, path, name=choice.name, force=choice.force)
+            except CannotEdit as trouble:
+                is_any = True
+                yield Planned(client=client, scope=scope, problem=str(trouble), hint="")
+                continue
+            planned = Planned(client=client, scope=scope, change=change, notes=(), hint=hint)
+            if change.is_noop:
+                nothing.append(planned)
+            else:
+                is_any = True
+                yield planned
+    if not is_any:
+        yield _with_other_names(nothing[0], choice, place)
+
+
+def _with_other_names(planned: Planned, choice: Choice, place: Place) -> Planned:
+    client = planned.client
+    notes = [
+        f"{each.path} starts the server as `{each.name}`: --name {each.name} takes it out"
+        for scope in scopes_of(client, choice)
+        for each in registered(client, scope, place, choice.name)
+        if each.is_ours
+    ]
+    change: Change | None = planned.change
+    return Planned(client=client, scope=planned.scope, change=change, notes=tuple(notes), hint="")
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    add_choice_arguments(
+        parser,
+        scope="without either: in all of them",
+        force="remove an entry of that name even if it is not this server",
+    )
+
+
+COMMAND = Command(
+    description="""\
+Take the server out of the configuration of editors and agents. What else is in their files stays as it is, and a copy
+of each file is kept beside it. The diff is shown first; at a terminal you are asked.""",
+    examples="""\
+  modes-actor uninstall --client all
+  modes-actor uninstall --client claude-code --user""",
+    arguments=Choice,
+    add_arguments=_add_arguments,
+    run=_run,
+)
