@@ -75,6 +75,7 @@ class Output:
         Cells have one line each. The first column, which says what a row is about, is never folded: where there is no
         room for a table beside it, each row becomes a paragraph.
         """
+        columns = [_plain(_one_line(column)) for column in columns]
         cells = [[_one_line(cell) for cell in row] for row in rows]
         if not self.is_rich:
             for line in _aligned([[column.upper() for column in columns], *([*map(_plain, row)] for row in cells)]):

@@ -6,6 +6,8 @@ import select
 import sys
 from typing import Final
 
+from modes_actor.cli.printable import printable
+
 _PIECE: Final = 512
 """What every POSIX pipe that can be written to takes whole, without waiting."""
 
@@ -17,7 +19,7 @@ def tell(line: str) -> bool:
     """
     if sys.stderr is None:  # fd 2 was closed at start, and may be anything by now
         return False
-    rest = f"{line}\n".encode(errors="backslashreplace")
+    rest = f"{printable(line)}\n".encode(errors="backslashreplace")
     try:
         while rest and _is_writable():
             rest = rest[os.write(2, rest[:_PIECE]) :]
