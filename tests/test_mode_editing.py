@@ -370,11 +370,15 @@ def pairs(tools: object) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("text", "reason", "line"),
     [
-        ("a: [\n", "the file cannot be read: did not find expected node content", 2),
+        ("a: [\n", "the file cannot be read, so mend that first: did not find expected node content", 2),
         ("customModes: text\n", "`customModes` must be a list, not 'text'", 1),
         ("x: 1\ncustomModes: {}\n", "`customModes` must be a list, not a mapping", 2),
         ("text\n", "the file holds no modes", 1),
-        ("customModes: []\n---\na: 1\n", "the file cannot be read: There is a second document behind `---`", 2),
+        (
+            "customModes: []\n---\na: 1\n",
+            "the file cannot be read, so mend that first: There is a second document behind `---`",
+            2,
+        ),
         (f"customModes:\n{DOCS}", "there is a mode `docs` already", 2),
         ("customModes:\n  - name: x\n    slug: docs\n", "there is a mode `docs` already", 2),
     ],

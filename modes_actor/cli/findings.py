@@ -189,13 +189,13 @@ class Run(Struct, rename="camel"):
     results: list[Result]
 
 
-class Sarif(Struct):
-    runs: list[Run]
-    version: str = "2.1.0"
+class Sarif(Struct, kw_only=True):
     schema: str = field(
         name="$schema",
         default="https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
     )
+    version: str = "2.1.0"
+    runs: list[Run]
 
 
 def sarif(report: Report, working_directory: Path) -> Sarif:
@@ -212,7 +212,8 @@ def sarif(report: Report, working_directory: Path) -> Sarif:
         for finding in report.findings
     ]
     root = ArtifactLocation(working_directory.as_uri().rstrip("/") + "/")
-    return Sarif([Run(Tool(Driver("modes-actor", __version__, rules)), {_ROOT: root}, "unicodeCodePoints", results)])
+    tool = Tool(Driver("modes-actor", __version__, rules))
+    return Sarif(runs=[Run(tool, {_ROOT: root}, "unicodeCodePoints", results)])
 
 
 def _artifact(file: str) -> ArtifactLocation:

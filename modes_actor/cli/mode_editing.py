@@ -46,7 +46,7 @@ def add_mode(text: str, mode: NewMode, *, file: str, source: Source) -> Added:
     try:
         document = read_document(text)
     except Unreadable as error:
-        raise CannotAdd(f"the file cannot be read: {error.message}", line=error.line) from error
+        raise CannotAdd(f"the file cannot be read, so mend that first: {error.message}", line=error.line) from error
     if (taken := _line_of(mode.slug, document.root)) is not None:
         raise CannotAdd(f"there is a mode `{mode.slug}` already", line=taken)
     wanted = _with_mode(document, mode)

@@ -189,7 +189,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 COMMAND = Command(
     description="Look for mistakes in mode files, MCP server files and rules. The exit code is 1 if there are errors.",
-    examples="  modes-actor check\n  modes-actor check .roomodes --strict\n  modes-actor check --format sarif > m.sarif",
+    examples="  modes-actor check\n"
+    "  modes-actor check .roomodes --strict\n"
+    "  modes-actor check --format sarif > modes.sarif",
     arguments=CheckArguments,
     add_arguments=_add_arguments,
     run=_check,
