@@ -52,7 +52,7 @@ class CommandLine(Struct, frozen=True, kw_only=True):
 
 def parse(words: Sequence[str]) -> CommandLine:
     """Raises `SystemExit` as `argparse` does: 0 after `--help` and `--version`, 2 for wrong usage."""
-    parser = _main_parser()
+    parser = main_parser()
     parsed = vars(parser.parse_args(words))
     name, *rest = parsed.pop("command") or ["serve"]
     if name not in SUMMARIES:
@@ -102,7 +102,7 @@ def command_parser(name: str, command: "Command", defaults: dict[str, Any] | Non
     return parser
 
 
-def _main_parser() -> argparse.ArgumentParser:
+def main_parser() -> argparse.ArgumentParser:
     width = max(map(len, SUMMARIES))
     commands = "\n".join(f"  {name:<{width}}  {summary}" for name, summary in SUMMARIES.items())
     parser = argparse.ArgumentParser(
