@@ -57,6 +57,7 @@ async def start_server(
         )
     except OSError as error:
         raise ServerGone(f"The server could not be started: {error}") from error
+    client.pid = process.pid
     assert process.stdin is not None
     assert process.stdout is not None
     try:

@@ -106,6 +106,8 @@ class Conversation:
     """Requests and their answers, however many at a time, in either era."""
 
     server: ServerDescription
+    pid: int | None = None
+    """The server's process, if it is one of our own."""
 
     def __init__(
         self,
