@@ -86,8 +86,10 @@ def _suggest(
         return Suggestions(_matching(list(_options(parser, read)), current))
     positional = _positional(parser, len(read.positionals))
     found = Suggestions() if positional is None else values.of(positional, current)
-    if found.kind == "commands" and read.positionals:
-        found = Suggestions(kind="files")  # a command has its own arguments, of which nothing is known
+    if found.kind == "commands" and not read.only_positionals:
+        found = Suggestions()  # they are to be behind a `--`, and there are too many to show them to everybody
+    elif found.kind == "commands" and read.positionals:
+        found = Suggestions(kind="files")  # the command's own arguments, of which nothing is known
     return Suggestions([*words, *found.found], found.kind)
 
 

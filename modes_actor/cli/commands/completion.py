@@ -71,6 +71,7 @@ function __modes_actor_suggest
     set -l words (commandline -opc)
     set -l current (commandline -ct)
     set -l program (string replace -r '^~/' "$HOME/" -- $words[1])
+    type -q -- $program; or return
     set -e words[1]
     set -l prefix (string match -r -- '^--[^=]*=' $current)
     set -l begun (string replace -r -- '^--[^=]*=' '' $current)
