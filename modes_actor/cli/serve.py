@@ -19,9 +19,17 @@ from modes_actor.surface.modes_offer import modes_offer
 log = logging.getLogger(__name__)
 
 WAITING = """\
-modes-actor is waiting for JSON-RPC on stdin: it is an MCP server, usually started by an editor.
-To add it to yours, give it this command:  {command}
-To leave: Ctrl-D."""
+modes-actor is an MCP server: an editor starts it and talks to it. It is waiting for JSON-RPC on stdin now; Ctrl-D
+leaves. What you may have been looking for:
+
+  modes-actor install --list     add it to your editor
+  modes-actor modes              which modes there are here
+  modes-actor new SLUG           make one
+  modes-actor doctor             is everything in order?
+  modes-actor --help             all commands
+
+The command to give to an editor by hand: {command}
+"""
 
 
 def serve(config: Config) -> None:
