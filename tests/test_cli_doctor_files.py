@@ -32,7 +32,9 @@ def add_to_claude_code(shell: Shell, **entries: object) -> Path:
 def test_no_client_that_knows_the_server_is_worth_a_note(shell: Shell) -> None:
     """It is the usual next step."""
     message = "no client has this server in its configuration"
-    assert found(shell, "clients") == [Finding("clients", "note", message, "`modes-actor install CLIENT` adds it")]
+    assert found(shell, "clients") == [
+        Finding("clients", "note", message, "`modes-actor install --client NAME` adds it")
+    ]
 
 
 @pytest.mark.parametrize("words", [[sys.executable, "-m", "modes_actor"], ["${venv}/bin/modes-actor"]])
@@ -49,8 +51,17 @@ def test_an_entry_whose_command_is_gone_is_an_error(shell: Shell, command: str) 
     path = add_to_claude_code(shell, modes={"command": command})
     shell.environment["PATH"] = str(shell.home)
     message = f"Claude Code ({path}): the command of `modes` does not exist ({command})"
-    fix = "`modes-actor install claude-code` puts a new one in its place"
+    fix = "`modes-actor install --client claude-code --project --name modes` mends it"
     assert found(shell, "clients") == [Finding("clients", "error", message, fix)]
+
+
+def test_what_doctor_says_mends_an_entry_whose_command_is_gone(shell: Shell) -> None:
+    """To the letter."""
+    add_to_claude_code(shell, modes={"command": "/no/such/modes-actor"})
+    (gone,) = found(shell, "clients")
+    assert gone.fix is not None
+    assert shell.run(*gone.fix.split("`")[1].split()[1:], "--yes").code == 0
+    assert [finding.status for finding in found(shell, "clients")] == ["ok"]
 
 
 def test_an_entry_of_our_name_that_is_not_ours_is_worth_a_note(shell: Shell) -> None:

@@ -1,16 +1,15 @@
 """What is in the files that a server reads: modes, MCP servers, and the clients that are to start it."""
 
 import os
-import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from modes_actor.cli.checkup.finding import Finding, Status, counted
 from modes_actor.cli.command import Situation
+from modes_actor.cli.editors.changes import place_here
 from modes_actor.cli.editors.clients import CLIENTS, Place
-from modes_actor.cli.editors.registration import Registration, registrations
+from modes_actor.cli.editors.registration import DEFAULT_NAME, Registration, registrations
 from modes_actor.modes.model import Problem
 from modes_actor.modes.servers import server_files
 
@@ -37,20 +36,13 @@ def servers(situation: Situation) -> Iterator[Finding]:
 
 
 def clients(situation: Situation) -> Iterator[Finding]:
-    environment = situation.environment
-    place = Place(
-        platform=sys.platform,
-        home=situation.home,
-        environment=environment,
-        project=situation.project_root,
-        which=lambda name: shutil.which(name, path=environment.get("PATH", os.defpath)),
-    )
+    place = place_here(situation)
     found = registrations(place)
     for each in found:
         yield _registered(each, place)
     if not any(each.is_ours for each in found):
         message = "no client has this server in its configuration"
-        yield Finding("clients", "note", message, "`modes-actor install CLIENT` adds it")
+        yield Finding("clients", "note", message, "`modes-actor install --client NAME` adds it")
 
 
 def _registered(entry: Registration, place: Place) -> Finding:
@@ -59,11 +51,15 @@ def _registered(entry: Registration, place: Place) -> Finding:
         return Finding("clients", "warning", f"{client} cannot be understood: {entry.problem}", "Mend that file")
     if not entry.is_ours:
         message = f"{client} has a server `{entry.name}` that is not this one"
-        return Finding("clients", "note", message, "Give this one another name: `modes-actor install --name NAME`")
+        return Finding(
+            "clients", "note", message, "Give this one another name: `modes-actor install --client NAME --name OTHER`"
+        )
     words = " ".join(entry.command)
     if _is_missing(entry.command, place):
         message = f"{client}: the command of `{entry.name}` does not exist ({words})"
-        return Finding("clients", "error", message, f"`modes-actor install {entry.client}` puts a new one in its place")
+        name = "" if entry.name == DEFAULT_NAME else f" --name {entry.name}"
+        fix = f"`modes-actor install --client {entry.client} --{entry.scope}{name}` mends it"
+        return Finding("clients", "error", message, fix)
     return Finding("clients", "ok", f"{client} starts `{entry.name}`: {words}")
 
 

@@ -161,11 +161,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
 COMMAND = Command(
     description="Start a server, open a conversation, ping it and list its tools, and say how long each step took.\n"
     "The exit code is 0 if all was answered, 1 if not, 2 for wrong usage. Nothing that was started runs on.",
-    examples="  modes-actor health\n"
-    "  modes-actor health --era both --timeout 2 --project-root ~/project\n"
-    "  modes-actor health -- npx some-other-server --stdio\n"
-    '  HEALTHCHECK CMD ["modes-actor", "health"]            # in a Dockerfile\n'
-    "  ExecStartPre=modes-actor health --project-root /srv    # in a unit of systemd",
+    examples="""\
+  modes-actor health
+  modes-actor health --era both --timeout 2 --project-root ~/project
+  modes-actor health -- npx some-other-server --stdio
+  in a Dockerfile:       HEALTHCHECK CMD ["modes-actor", "health"]
+  in a unit of systemd:  ExecStartPre=/usr/local/bin/modes-actor health --project-root /srv/project""",
     arguments=HealthArguments,
     add_arguments=_add_arguments,
     run=_health,
