@@ -7,7 +7,8 @@ whatever its name; an entry of our name with another command is somebody else's,
 import difflib
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -69,11 +70,11 @@ def plan_install(
     if scope in client.project_arguments and "--project-root" not in words:
         words = [*words, "--project-root", client.project_arguments[scope]]
     value = entry(client, words)
-    text = _read(path)
-    found = _entries(client, path, text).get(name)
     edit = _editor(client)
-    after = text or ""
-    try:
+    with _of_file(path):
+        text = _read(path)
+        after = text or ""
+        found = _entries(client, text).get(name)
         if isinstance(found, dict) and (is_ours(found) or found == found | value):
             for key, member in value.items():
                 if key not in _THEIRS or key not in found:
@@ -82,23 +83,19 @@ def plan_install(
             after = edit.set_member(after, (*client.key_path, name), value)
         else:
             raise CannotEdit(f"there is a server `{name}` here already that is not this one; --name or --force helps")
-    except CannotEdit as trouble:
-        raise _in_file(path, trouble) from None
     return Change(path=path, before=text, after=after)
 
 
 def plan_uninstall(client: Client, path: Path, *, name: str = DEFAULT_NAME, force: bool = False) -> Change:
     """Remove the server's entry from a file of the client's, if there is one. Raises `CannotEdit`."""
-    text = _read(path)
-    found = _entries(client, path, text)
-    if text is None or name not in found:
-        return Change(path=path, before=text, after=text or "")
-    try:
-        if not is_ours(found[name]) and not force:
-            raise CannotEdit(f"the server `{name}` here is not this one; --force removes it all the same")
-        after = _editor(client).remove_member(text, (*client.key_path, name))
-    except CannotEdit as trouble:
-        raise _in_file(path, trouble) from None
+    with _of_file(path):
+        text = _read(path)
+        after = text or ""
+        found = _entries(client, text)
+        if name in found:
+            if not is_ours(found[name]) and not force:
+                raise CannotEdit(f"the server `{name}` here is not this one; --force removes it all the same")
+            after = _editor(client).remove_member(after, (*client.key_path, name))
     return Change(path=path, before=text, after=after)
 
 
@@ -151,9 +148,9 @@ def is_ours(value: object) -> bool:
 
 def _registrations_in(client: Client, scope: Scope, path: Path, our_name: str) -> list[Registration]:
     try:
-        entries = _entries(client, path, _read(path))
+        entries = _entries(client, _read(path))
     except CannotEdit as trouble:
-        return [Registration(client=client.name, scope=scope, path=path, problem=trouble.reason)]
+        return [Registration(client=client.name, scope=scope, path=path, problem=str(trouble))]
     return [
         Registration(
             client=client.name, scope=scope, path=path, name=name, command=_words(value), is_ours=is_ours(value)
@@ -180,20 +177,15 @@ def _words(value: object) -> tuple[str, ...]:
 def _file_with(client: Client, scope: Scope, place: Place, name: str) -> Path:
     """The file to edit: one that has the entry already, if the client reads several."""
     files = configuration_files(client, scope, place)
-    if len(files) > 1:
-        for path in files:
-            if path.exists() and name in _entries(client, path, _read(path)):
+    for path in files if len(files) > 1 else ():
+        with _of_file(path):
+            if name in _entries(client, _read(path)):
                 return path
     return files[0]
 
 
-def _entries(client: Client, path: Path, text: str | None) -> dict[str, Any]:
-    if text is None:
-        return {}
-    try:
-        value = _editor(client).parsed(text)
-    except CannotEdit as trouble:
-        raise _in_file(path, trouble) from None
+def _entries(client: Client, text: str | None) -> dict[str, Any]:
+    value = None if text is None else _editor(client).parsed(text)
     for key in client.key_path:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
@@ -202,17 +194,17 @@ def _entries(client: Client, path: Path, text: str | None) -> dict[str, Any]:
 def _read(path: Path) -> str | None:
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would make us wait
-            raise CannotEdit(f"{path}: this is not a regular file")
+            raise CannotEdit("this is not a regular file")
         raw = path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CannotEdit(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise CannotEdit(f"this cannot be read: {error.strerror or error}") from error
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise CannotEdit(f"{path}:{line}: this is not UTF-8; save the file as UTF-8 and try again") from None
+        raise CannotEdit("this is not UTF-8; save the file as UTF-8 and try again", line=line) from None
 
 
 def _editor(client: Client) -> ModuleType:
@@ -223,9 +215,14 @@ def _editor(client: Client) -> ModuleType:
     return toml_edit
 
 
-def _in_file(path: Path, trouble: CannotEdit) -> CannotEdit:
-    where = str(path) if trouble.line is None else f"{path}:{trouble.line}"
-    return CannotEdit(f"{where}: {trouble.reason}")
+@contextmanager
+def _of_file(path: Path) -> Iterator[None]:
+    """What cannot be edited inside is said to be in this file."""
+    try:
+        yield
+    except CannotEdit as trouble:
+        where = str(path) if trouble.line is None else f"{path}:{trouble.line}"
+        raise CannotEdit(f"{where}: {trouble.reason}") from None
 
 
 def _lines(text: str) -> list[str]:
