@@ -241,8 +241,8 @@ class _Text:
         gap = [""] if len(dashes) > 1 and self._follows_a_blank_line(dashes[-1]) else []
         item = yaml_item(mode)
         visible_end = len(self.text[:last_end].rstrip())
-        for end in (visible_end, last_end):  # blank lines after it may be part of a text
-            at = self._line_after(end, max(column, 1))
+        for item_end in (visible_end, last_end):  # blank lines after it may be part of a text
+            at = self._line_after(item_end, max(column, 1))
             for lines in (gap + item, item):
                 yield self._insert(at, lines, " " * column)
 

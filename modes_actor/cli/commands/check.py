@@ -65,7 +65,7 @@ def _format(arguments: CheckArguments, situation: Situation) -> Format:
 
 def _looked_at(words: list[str], situation: Situation, *, suggest: bool) -> Iterator[Checked]:
     config_dir = Path(situation.config.paths.global_config_dir).expanduser()
-    paths = [Path(os.path.normpath(situation.working_directory / Path(word).expanduser())) for word in words]
+    paths = [Path(os.path.normpath(situation.working_directory / word)) for word in words]
     if missing := [word for word, path in zip(words, paths, strict=True) if not os.path.exists(path)]:
         raise UsageError("\n".join(f"there is no file or directory {word}" for word in missing))
     place = _Place(situation.project_root, config_dir, situation.home, suggest=suggest)
