@@ -8,8 +8,8 @@ import pytest
 
 from modes_actor.modes import decisions
 from tests.command_line import Ran, Shell
+from tests.kept_sessions import keep
 from tests.modes_house import ALL_MODES, ROOMODES
-from tests.test_cli_sessions import keep
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def test_an_allowed_use_is_explained(with_modes: Shell) -> None:
     """By the rule that allows it."""
     assert with_modes.run("explain", "--mode", "docs", "write_to_file", "docs/a.md").lines() == [
         "✓ Allowed",
-        "Tool 'write_to_file' can be used so in 'docs' mode.",
+        "Tool 'write_to_file' may be used like this in 'docs' mode.",
         "",
         "rule        group edit, files matching ^docs/",
         f"defined in  {with_modes.mode_file}:9",

@@ -1,5 +1,8 @@
 """`modes-actor modes` and `modes show`: the table, the details, and what is said of mistakes."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from tests.command_line import Shell
@@ -90,3 +93,35 @@ def test_a_mode_that_is_not_there_is_not_shown(with_modes: Shell, slug: str, sen
     ran = with_modes.run("modes", "show", slug)
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert ran.err.startswith(f"modes-actor: {sentence}")
+
+
+@pytest.mark.parametrize("words", [["modes"], ["modes", "list"]])
+def test_modes_can_be_listed_by_their_source(with_modes: Shell, words: list[str]) -> None:
+    """As the tool `list_modes` does it."""
+    slugs = {
+        source: [mode["slug"] for mode in with_modes.run(*words, "--source", source, "--json").json()]
+        for source in ("builtin", "global", "project")
+    }
+    assert slugs == {"builtin": BUILTIN, "global": ["mine"], "project": ["docs", "DocWriter", "narrow"]}
+    assert [line.split()[0] for line in with_modes.run(*words, "--source", "global").lines()] == ["SLUG", "mine"]
+
+
+def test_an_unknown_source_is_wrong_usage(with_modes: Shell) -> None:
+    """The sources there are, are named."""
+    ran = with_modes.run("modes", "--source", "nowhere")
+    assert (ran.code, ran.out) == (2, "")
+    assert "choose from 'builtin', 'global', 'project'" in ran.err
+
+
+def test_places_are_told_as_one_would_type_them(with_modes: Shell) -> None:
+    """From the working directory, from home, or whole; programs get them whole."""
+    project, deep = with_modes.project, with_modes.project / "deep"
+    deep.mkdir()
+
+    def places(*words: str, cwd: Path = project) -> list[str]:
+        rows = with_modes.run("modes", *words, cwd=cwd).lines()[1:]
+        return [row.split()[-1] for row in rows if row.split()[0] in ("code", "mine", "docs")]
+
+    mine = f"~{os.sep}{Path('.roo-code', 'modes.yaml')}:3"
+    assert places() == ["builtin", mine, ".roomodes:3"]
+    assert places(cwd=deep) == ["builtin", mine, f"{project / '.roomodes'}:3"]

@@ -113,6 +113,12 @@ def test_where_there_is_no_room_for_a_table_each_row_is_a_paragraph(columns: int
     ]
 
 
+def test_a_paragraph_leaves_out_what_is_empty() -> None:
+    """There is no column whose place it would have to keep."""
+    say = lambda output: output.table(COLUMNS, [["code", Styled("", "dim"), "read"]])  # noqa: E731
+    assert shown(say, columns=10) == ["code", "  groups  read"]
+
+
 def test_a_table_without_rows_is_its_headings() -> None:
     """On a terminal and in a pipe."""
     for say in (shown, lambda nothing: piped(nothing).splitlines()):
@@ -192,7 +198,7 @@ def test_a_cell_is_one_line() -> None:
     """A row of a table must stay a row."""
     say = lambda output: output.table(["a", "b"], [["one\ntwo", "three\r\n\tfour"]])  # noqa: E731
     assert piped(say).splitlines()[1:] == ["one two  three  four"]
-    assert shown(say)[2:] == ["one two   three  four"]
+    assert shown(say)[2:] == ["one two  three  four"]
 
 
 # JSON.

@@ -73,7 +73,7 @@ class Output:
         """A table: drawn on a terminal; in a pipe columns with two blanks between them, the headings in capitals.
 
         Cells have one line each. The first column, which says what a row is about, is never folded: where there is no
-        room for a table beside it, each row becomes a paragraph.
+        room for a table beside it, each row becomes a paragraph, without the cells that are empty.
         """
         columns = [_plain(_one_line(column)) for column in columns]
         cells = [[_one_line(cell) for cell in row] for row in rows]
@@ -116,7 +116,9 @@ class Output:
         from rich import box
         from rich.table import Table
 
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+        table = Table(
+            box=box.SIMPLE_HEAD, show_edge=False, padding=(0, _GAP - 1, 0, 0), pad_edge=False, header_style="bold"
+        )
         for number, column in enumerate(columns):
             table.add_column(column, overflow="fold", no_wrap=number == 0)
         for row in rows:
@@ -128,7 +130,8 @@ class Output:
             if number:
                 self.line()
             self.line(row[0])
-            self.facts([(f"  {column}", cell) for column, cell in zip(columns[1:], row[1:], strict=True)])
+            others = zip(columns[1:], row[1:], strict=True)
+            self.facts([(f"  {column}", cell) for column, cell in others if _plain(cell)])
 
     @cached_property
     def _console(self) -> "Console":

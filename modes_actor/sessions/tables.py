@@ -105,7 +105,7 @@ def recent(connection: Connection, *, since: float, limit: int, prefix: str = ""
     """The sessions last used, the latest first. A negative limit is none."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM sessions WHERE last_activity >= ? AND substr(session_id, 1, ?) = ? "
-        "ORDER BY last_activity DESC, session_id LIMIT ?",
+        "ORDER BY last_activity DESC, created DESC, session_id LIMIT ?",
         (since, len(prefix), prefix, limit),
     )
     return [_session(row) for row in rows]
@@ -115,7 +115,8 @@ def beginning_with(connection: Connection, *, session_id: str, task_id: str, sin
     """The sessions last used of which either ID begins so, the latest first."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM sessions WHERE last_activity >= ? "
-        "AND (substr(session_id, 1, ?) = ? OR substr(task_id, 1, ?) = ?) ORDER BY last_activity DESC, session_id",
+        "AND (substr(session_id, 1, ?) = ? OR substr(task_id, 1, ?) = ?) "
+        "ORDER BY last_activity DESC, created DESC, session_id",
         (since, len(session_id), session_id, len(task_id), task_id),
     )
     return [_session(row) for row in rows]

@@ -153,7 +153,7 @@ def _explanation(decision: Decision, use: _Use, session_id: str | None = None) -
 def _tell_one(told: Explanation, output: Output) -> None:
     if told.error is None:
         output.line(Styled("✓ Allowed", "good"))
-        output.line(f"Tool '{told.tool_name}' can be used so in '{told.mode}' mode.")
+        output.line(f"Tool '{told.tool_name}' may be used like this in '{told.mode}' mode.")
     else:
         output.line(Styled("✗ Not allowed", "bad"))
         output.line(told.error)

@@ -63,9 +63,9 @@ def _list(arguments: ListArguments, situation: Situation) -> int:
 
 
 def _nearby(origin: Origin, situation: Situation) -> str:
-    """The place as a person would type it here."""
+    """The place as a person would type it here; nothing where there is none to go to."""
     if origin.line is None:
-        return str(origin)
+        return ""
     for directory, shown in ((situation.working_directory, ""), (situation.home, f"~{os.sep}")):
         path = Path(origin.file)
         if path.is_relative_to(directory):

@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections import Counter
+from collections.abc import Callable
 
 import trio
 from msgspec import Struct
@@ -15,9 +16,8 @@ from modes_actor.surface import mode_texts
 from modes_actor.surface.house import House
 from modes_actor.surface.mode_tools import task_details
 
-_ABBREVIATED = len("sess_") + 8
+_DIGITS_SHOWN = 8
 _FIRST_WORDS = 60
-_NOTHING = "-"
 _STATE_STYLES: dict[TaskState, Style] = {"active": "good", "failed": "bad", "completed": "dim", "cancelled": "dim"}
 
 
@@ -88,28 +88,36 @@ def _first_words(text: str) -> str:
 
 
 def _draw(rows: list[Row], output: Output) -> None:
-    """A terminal has little room: it gets the beginnings of IDs, and no column without content."""
+    """A terminal has little room: it gets IDs by a name that is short, and no column without content.
+
+    In a pipe each row has every column, for whoever takes it apart.
+    """
     columns = ["session", "task", "mode", "state", "age", "idle", "subtasks", "parent", "first words"]
-    cells = [_cells(row, abbreviated=output.is_rich) for row in rows]
-    if output.is_rich:
-        filled = [number for number in range(len(columns)) if any(row[number] != _NOTHING for row in cells)]
-        columns, cells = [columns[number] for number in filled], [[row[number] for number in filled] for row in cells]
-    output.table(columns, cells)
+    if not output.is_rich:
+        output.table(columns, [_cells(row, str, nothing="-") for row in rows])
+        return
+    cells = [_cells(row, _abbreviated, nothing="") for row in rows]
+    filled = [number for number in range(len(columns)) if any(row[number] for row in cells)]
+    output.table([columns[each] for each in filled], [[row[each] for each in filled] for row in cells])
 
 
-def _cells(row: Row, *, abbreviated: bool) -> list[Words]:
-    length = _ABBREVIATED if abbreviated else None
+def _abbreviated(whole_id: str) -> str:
+    """A name that commands understand."""
+    return whole_id.rpartition("_")[2][:_DIGITS_SHOWN]
+
+
+def _cells(row: Row, name: Callable[[str], str], *, nothing: str) -> list[Words]:
     parent = row.parent_session_id
     return [
-        Styled(row.session_id[:length], "name"),
-        row.task_id[:length],
+        Styled(name(row.session_id), "name"),
+        name(row.task_id),
         row.mode_slug,
         Styled(row.state, _STATE_STYLES[row.state]),
         _duration(row.age),
         _duration(row.idle),
-        str(row.subtasks or _NOTHING),
-        _NOTHING if parent is None else parent[:length],
-        row.first_words or _NOTHING,
+        str(row.subtasks or nothing),
+        nothing if parent is None else name(parent),
+        row.first_words or nothing,
     ]
 
 
