@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from modes_actor.cli.editors.clients import CLIENTS
-from modes_actor.cli.editors.json_edit import CannotEdit
 from modes_actor.cli.editors.registration import (
+    CannotChange,
     Change,
     Registration,
     apply,
@@ -131,11 +131,11 @@ THEIRS = '{"context_servers": {\n"roo-modes": {"command": "theirs", "args": []}}
 def test_an_entry_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
     """Neither replaced nor removed."""
     path = ZED.user_files(place_at(tmp_path))[0]
-    with pytest.raises(CannotEdit) as caught:
+    with pytest.raises(CannotChange) as caught:
         planned(tmp_path, "zed", THEIRS)
     expected = f"{path}: there is a server `roo-modes` here already that is not this one; --name or --force helps"
     assert str(caught.value) == expected
-    with pytest.raises(CannotEdit, match=r"the server `roo-modes` here is not this one; --force removes it"):
+    with pytest.raises(CannotChange, match=r"the server `roo-modes` here is not this one; --force removes it"):
         plan_uninstall(ZED, path)
 
 
@@ -185,7 +185,7 @@ def test_a_file_that_cannot_be_understood_is_left_alone(
     """With its line, and the reason."""
     path = written(CLIENTS[name].user_files(place_at(tmp_path))[0])
     path.write_bytes(content)
-    with pytest.raises(CannotEdit) as caught:
+    with pytest.raises(CannotChange) as caught:
         plan_install(CLIENTS[name], "user", place_at(tmp_path), WORDS)
     assert str(caught.value) == f"{path}:{line}: {reason}"
 
@@ -196,7 +196,7 @@ def test_nobody_waits_for_a_pipe(tmp_path: Path) -> None:
     path = ZED.user_files(place_at(tmp_path))[0]
     path.parent.mkdir(parents=True)
     os.mkfifo(path)
-    with pytest.raises(CannotEdit, match=r"settings\.json: this is not a regular file$"):
+    with pytest.raises(CannotChange, match=r"settings\.json: this is not a regular file$"):
         plan_install(ZED, "user", place_at(tmp_path), WORDS)
 
 

@@ -11,9 +11,8 @@ from msgspec import Struct
 from modes_actor.cli.command import Command, CommandFailed, Situation, UsageError
 from modes_actor.cli.editors.changes import ALL, Choice, Planned, add_choice_arguments, carry_out, chosen, place_here
 from modes_actor.cli.editors.clients import CLIENTS, Client, Place, Scope, configuration_files, is_found
-from modes_actor.cli.editors.json_edit import CannotEdit
 from modes_actor.cli.editors.launch import Launch, launch
-from modes_actor.cli.editors.registration import DEFAULT_NAME, plan_install, registered
+from modes_actor.cli.editors.registration import DEFAULT_NAME, CannotChange, plan_install, registered
 from modes_actor.cli.output import Output, Styled, Words
 from modes_actor.config import find_project
 
@@ -61,14 +60,14 @@ def _planned(client: Client, arguments: Arguments, situation: Situation, place: 
     try:
         change = plan_install(client, scope, place, words, name=arguments.name, force=arguments.force)
         notes = [*_notes(client, scope, place, arguments.name)]
-    except CannotEdit as trouble:
-        return Planned(client=client, scope=scope, problem=str(trouble), hint="")
+    except CannotChange as trouble:
+        return Planned(client=client, scope=scope, file=trouble.path, problem=str(trouble))
     if scope == "project" and start.is_of_this_machine:
         notes.append(
             f"if others share this file: {start.words[0]} is on this machine only. With `--command modes-actor` the "
             "file serves whoever has that on the PATH"
         )
-    return Planned(client=client, scope=scope, change=change, notes=tuple(notes), hint=client.hint)
+    return Planned(client=client, scope=scope, file=change.path, change=change, notes=tuple(notes), hint=client.hint)
 
 
 def _default_scope(client: Client, situation: Situation) -> Scope:

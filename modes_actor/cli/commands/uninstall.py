@@ -1,7 +1,9 @@
 """`modes-actor uninstall`: the server out of the configuration of editors and agents again."""
 
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import structs
 
 from modes_actor.cli.command import Command, Situation
 from modes_actor.cli.editors.changes import (
@@ -14,9 +16,8 @@ from modes_actor.cli.editors.changes import (
     place_here,
     scopes_of,
 )
-from modes_actor.cli.editors.clients import Client, Place, configuration_files
-from modes_actor.cli.editors.json_edit import CannotEdit
-from modes_actor.cli.editors.registration import Change, plan_uninstall, registered, registrations
+from modes_actor.cli.editors.clients import Client, Place, Scope, configuration_files
+from modes_actor.cli.editors.registration import CannotChange, plan_uninstall, registered, registrations
 
 
 def _run(arguments: Choice, situation: Situation) -> int:
@@ -32,39 +33,30 @@ def _run(arguments: Choice, situation: Situation) -> int:
     return carry_out(planned, arguments, situation.output, unchanged=unchanged, done=f"`{arguments.name}` is out of")
 
 
-def _planned(client: Client, choice: Choice, place: Place) -> Iterator[Planned]:
+def _planned(client: Client, choice: Choice, place: Place) -> list[Planned]:
     """For each file that has the entry, or cannot be understood; one that says that there is none, else."""
-    hint = f"{client.display_name} stops the server when it is next started."
-    nothing: list[Planned] = []
-    is_any = False
-    for scope in scopes_of(client, choice):
-        for path in configuration_files(client, scope, place):
-            try:
-                change = plan_uninstall(client, path, name=choice.name, force=choice.force)
-            except CannotEdit as trouble:
-                is_any = True
-                yield Planned(client=client, scope=scope, problem=str(trouble), hint="")
-                continue
-            planned = Planned(client=client, scope=scope, change=change, notes=(), hint=hint)
-            if change.is_noop:
-                nothing.append(planned)
-            else:
-                is_any = True
-                yield planned
-    if not is_any:
-        yield _with_other_names(nothing[0], choice, place)
-
-
-def _with_other_names(planned: Planned, choice: Choice, place: Place) -> Planned:
-    client = planned.client
+    scopes = scopes_of(client, choice)
+    files = [(scope, path) for scope in scopes for path in configuration_files(client, scope, place)]
+    planned = [_of_file(client, scope, path, choice) for scope, path in files]
+    to_do = [each for each in planned if each.change is None or not each.change.is_noop]
+    if to_do:
+        return to_do
     notes = [
         f"{each.path} starts the server as `{each.name}`: --name {each.name} takes it out"
-        for scope in scopes_of(client, choice)
+        for scope in scopes
         for each in registered(client, scope, place, choice.name)
         if each.is_ours
     ]
-    change: Change | None = planned.change
-    return Planned(client=client, scope=planned.scope, change=change, notes=tuple(notes), hint="")
+    return [structs.replace(planned[0], notes=tuple(notes))]
+
+
+def _of_file(client: Client, scope: Scope, path: Path, choice: Choice) -> Planned:
+    try:
+        change = plan_uninstall(client, path, name=choice.name, force=choice.force)
+    except CannotChange as trouble:
+        return Planned(client=client, scope=scope, file=path, problem=str(trouble))
+    hint = f"{client.display_name} stops the server when it is next started."
+    return Planned(client=client, scope=scope, file=path, change=change, hint=hint)
 
 
 def _add_arguments(parser: ArgumentParser) -> None:

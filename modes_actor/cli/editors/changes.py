@@ -8,6 +8,7 @@ import re
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -45,10 +46,11 @@ class Planned(Struct, frozen=True, kw_only=True):
 
     client: Client
     scope: Scope
+    file: Path
     change: Change | None = None
     problem: str | None = None
     notes: tuple[str, ...] = ()
-    hint: str
+    hint: str = ""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -56,7 +58,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     client: str
     scope: Scope
-    file: str | None
+    file: str
     changed: bool
     diff: str
     backup: str | None
@@ -137,9 +139,9 @@ def _show(planned: Planned, output: Output, unchanged: str) -> None:
         return
     where = (Styled(planned.client.display_name, "strong"), f" ({planned.scope}): ")
     if planned.change.is_noop:
-        output.line(*where, f"{unchanged} {planned.change.path}")
+        output.line(*where, f"{unchanged} {planned.file}")
     else:
-        output.line(*where, str(planned.change.path))
+        output.line(*where, str(planned.file))
         for line in diff(planned.change).splitlines():
             style = _STYLES.get(line[:1])
             output.line(Styled(line, style) if style else line)
@@ -177,7 +179,7 @@ def _outcome(planned: Planned, *, is_wanted: bool) -> Outcome:
     return Outcome(
         client=planned.client.name,
         scope=planned.scope,
-        file=None if change is None else str(change.path),
+        file=str(planned.file),
         changed=changed,
         diff="" if change is None else diff(change),
         backup=None if backup is None else str(backup),

@@ -26,6 +26,15 @@ _THEIRS: Final = frozenset({"enabled"})
 """Members of an entry that are the user's choice once they are there."""
 
 
+class CannotChange(Exception):
+    """A sentence for people: which file, where in it, and why not. The file is left alone."""
+
+    def __init__(self, path: Path, trouble: CannotEdit) -> None:
+        where = str(path) if trouble.line is None else f"{path}:{trouble.line}"
+        super().__init__(f"{where}: {trouble.reason}")
+        self.path = path
+
+
 class Change(Struct, frozen=True, kw_only=True):
     """What would be done to a file."""
 
@@ -64,7 +73,7 @@ def plan_install(
 ) -> Change:
     """Add the server, or bring our entry up to date: what its user added to it stays.
 
-    `words` are the command that starts it. Raises `CannotEdit` or `NoSuchScope`.
+    `words` are the command that starts it. Raises `CannotChange` or `NoSuchScope`.
     """
     path = _file_with(client, scope, place, name)
     if scope in client.project_arguments and "--project-root" not in words:
@@ -87,7 +96,7 @@ def plan_install(
 
 
 def plan_uninstall(client: Client, path: Path, *, name: str = DEFAULT_NAME, force: bool = False) -> Change:
-    """Remove the server's entry from a file of the client's, if there is one. Raises `CannotEdit`."""
+    """Remove the server's entry from a file of the client's, if there is one. Raises `CannotChange`."""
     with _of_file(path):
         text = _read(path)
         after = text or ""
@@ -221,8 +230,7 @@ def _of_file(path: Path) -> Iterator[None]:
     try:
         yield
     except CannotEdit as trouble:
-        where = str(path) if trouble.line is None else f"{path}:{trouble.line}"
-        raise CannotEdit(f"{where}: {trouble.reason}") from None
+        raise CannotChange(path, trouble) from None
 
 
 def _lines(text: str) -> list[str]:
