@@ -1,5 +1,6 @@
 """Modes and their server inside another Python program."""
 
+import logging
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,8 @@ from modes_actor.modes.model import Problem
 from modes_actor.server import Server
 from modes_actor.surface.house import House
 from modes_actor.surface.modes_offer import modes_offer
+
+logging.getLogger("modes_actor").addHandler(logging.NullHandler())  # the program decides whether it wants to hear
 
 
 class Modes:
