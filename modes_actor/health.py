@@ -200,9 +200,8 @@ async def _probe_once(
         finally:
             with trio.CancelScope(shield=True):
                 await _see_out(process, examination.grace)
-                with trio.move_on_after(
-                    examination.grace
-                ):  # the end need not come: somebody else may hold the pipe open
+                # Not without a limit: what has left the group may hold the pipe open.
+                with trio.move_on_after(examination.grace):
                     await last_words.complete.wait()
             nursery.cancel_scope.cancel()
     return examination.report(last_words.lines())
@@ -216,14 +215,15 @@ class _LastWords:
         self.complete = trio.Event()
 
     async def read(self, stream: trio.abc.ReceiveStream) -> None:
-        async with stream:
-            try:
+        try:
+            async with stream:
                 async for chunk in stream:
                     self._kept += chunk
                     del self._kept[:-KEPT_BYTES]
-            except trio.BrokenResourceError:
-                pass
-        self.complete.set()
+        except trio.BrokenResourceError:
+            pass  # what it said before is here
+        finally:
+            self.complete.set()
 
     def lines(self) -> list[str]:
         lines = self._kept.decode(errors="replace").splitlines()
