@@ -111,6 +111,14 @@ def test_an_entry_of_somebody_else_takes_force(installed: Shell) -> None:
     assert "other" not in own_file(installed).read_text()
 
 
+def test_a_name_that_install_would_not_give_is_taken_out_too(installed: Shell) -> None:
+    """Somebody wrote it by hand."""
+    path = installed.home / ".config/zed/settings.json"
+    path.write_text('{"context_servers": {"my modes": {"command": "modes-actor"}}}')
+    assert installed.run("uninstall", "--client", "zed", "--user", "--name", "my modes").code == 0
+    assert path.read_text() == '{"context_servers": {}}'
+
+
 def test_one_that_fails_keeps_nobody_from_the_others(installed: Shell) -> None:
     """Exit code 1, with the file and the line."""
     own_file(installed).write_text("{\n]")

@@ -1,10 +1,12 @@
 """`modes-actor install`: the server in the configuration of editors and agents; and `--list`: where it is already."""
 
+import re
 import shlex
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -15,6 +17,9 @@ from modes_actor.cli.editors.launch import Launch, launch
 from modes_actor.cli.editors.registration import DEFAULT_NAME, CannotChange, plan_install, registered
 from modes_actor.cli.output import Output, Styled, Words
 from modes_actor.config import find_project
+
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Arguments(Choice, kw_only=True):
@@ -45,6 +50,9 @@ def _run(arguments: Arguments, situation: Situation) -> int:
         _list([*_rows(arguments, place, found)], situation.output)
         return 0
     here = f"found here: {', '.join(found)}" if found else "none of those it knows was found here"
+    if not _NAME.fullmatch(arguments.name):
+        what = "letters, digits, `-` and `_`, as some clients want it"
+        raise UsageError(f"--name must be of {what}, not {arguments.name!r}")
     clients = chosen(arguments, found, without=f"which client? `--client NAME` or `--client {ALL}` ({here})")
     if not clients:
         raise CommandFailed(f"there is nothing to add the server to: {here}")

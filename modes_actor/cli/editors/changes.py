@@ -4,7 +4,6 @@ What cannot be done for one client keeps nobody from doing the others. Nothing i
 terminal; nothing is written before all is shown.
 """
 
-import re
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -21,7 +20,6 @@ from modes_actor.cli.safe_files import CannotWrite
 from modes_actor.spelling import did_you_mean
 
 ALL: Final = "all"
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _STYLES: Final[dict[str, Style]] = {"+": "good", "-": "bad", "@": "dim"}
 
 
@@ -90,10 +88,6 @@ def place_here(situation: Situation) -> Place:
 
 def chosen(choice: Choice, found: Sequence[str], *, without: str) -> list[Client]:
     """The clients that are meant; `without` is what to say if none is. Raises `UsageError`."""
-    if not _NAME.fullmatch(choice.name):
-        raise UsageError(
-            f"--name must be of letters, digits, `-` and `_`, as some clients want it, not {choice.name!r}"
-        )
     if not choice.client:
         raise UsageError(without)
     for name in choice.client:

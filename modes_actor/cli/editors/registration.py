@@ -219,7 +219,7 @@ def _read(path: Path) -> str | None:
 def _editor(client: Client) -> ModuleType:
     if client.file_format == "json":
         return json_edit
-    from modes_actor.cli.editors import toml_edit  # tomlkit takes a while to load, for one client of many
+    from modes_actor.cli.editors import toml_edit  # for one client of many
 
     return toml_edit
 
