@@ -18,7 +18,6 @@ from modes_actor.cli.editors.registration import DEFAULT_NAME, CannotChange, pla
 from modes_actor.cli.output import Output, Styled, Words
 from modes_actor.config import find_project
 
-
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
