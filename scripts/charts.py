@@ -75,12 +75,11 @@ def line_chart(title: str, panels: Sequence[Panel], *, across: str) -> str:
             level = y + height * (1 - part)
             body.append(f'<line x1="{left}" y1="{level:.1f}" x2="{right}" y2="{level:.1f}" stroke="#e2e8f0"/>')
             body.append(_text(left - 8, level + 4, panel.form.format(top * part), anchor="end"))
+        scale = (right - left) / ((last - first) or 1)
         for index, line in enumerate(panel.lines):
             colour = COLOURS[index % len(COLOURS)]
-            points = " ".join(
-                f"{left + (x - first) / ((last - first) or 1) * (right - left):.1f},{y + height * (1 - value / top):.1f}"
-                for x, value in line.points
-            )
+            places = ((left + (x - first) * scale, y + height * (1 - value / top)) for x, value in line.points)
+            points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
             body.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
             body.append(_text(left + 10 + index * 130, y + height + 18, line.name, fill=colour))
         y += height + 46
