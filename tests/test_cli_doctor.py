@@ -262,7 +262,10 @@ def test_a_directory_of_somebody_else_is_in_the_way() -> None:
     root = Path("/")
     user = os.geteuid()
     if user == 0:
-        os.seteuid(65534)
+        try:
+            os.seteuid(65534)
+        except OSError:
+            pytest.skip("there is nobody but root here, as in some containers")
     try:
         assert why_not_writable(root / "modes-actor" / "x") == "/ may not be written, so /modes-actor/x cannot be made"
         assert why_not_writable(root) == "/ may not be written"
