@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from modes_actor.wire.base import EMPTY, SERVER_INFO_KEY, Annotations, EmptyResult, Implementation, Result
+from modes_actor.wire.base import EMPTY, SERVER_INFO_KEY, Annotations, EmptyResult, Implementation, KeptResult, Result
 from modes_actor.wire.client_features import InputRequest, InputRequiredResult
 from modes_actor.wire.completion import CompleteResult, Completion
 from modes_actor.wire.content import (
@@ -127,11 +127,30 @@ def test_shaping_twice_gives_the_same(result: Result, version: Version) -> None:
     assert shape_result(result, version, SERVER) == shape_result(result, version, SERVER)
 
 
+@every_version
+@every_result
+def test_a_result_that_is_kept_is_the_same_on_the_wire(result: Result, version: Version) -> None:
+    """Whether it is encoded for the first time or was before, and whatever other versions made of it."""
+    kept = KeptResult(result=result)
+    expected = msgspec.json.decode(msgspec.json.encode(shape_result(result, version, SERVER)))
+    for each in (version, *ALL_VERSIONS, version):
+        shaped = shape_result(kept, each, SERVER)
+    assert msgspec.json.decode(msgspec.json.encode(shaped)) == expected
+
+
+def test_a_result_that_is_kept_is_encoded_once() -> None:
+    """For each version, that is."""
+    kept = KeptResult(result=EmptyResult())
+    first = shape_result(kept, V2026_07_28, SERVER)
+    assert shape_result(kept, V2026_07_28, SERVER) is first
+
+
 @pytest.mark.parametrize("meta", [None, {"mine": 1}])
 def test_the_metadata_of_a_shared_result_is_not_shared_with_the_shaped_one(meta: dict[str, Any] | None) -> None:
     """What is done to one client's metadata does not reach another's."""
     result = EmptyResult(meta=deepcopy(meta))
     shaped = shape_result(result, V2026_07_28, SERVER)
+    assert isinstance(shaped, Result)
     assert shaped.meta is not None
     shaped.meta["late"] = True
     assert result.meta == meta

@@ -52,14 +52,23 @@ def _run(line: CommandLine) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in a buffer would fail once more at exit
+        _forget_output()
         return EXIT_UNREAD
+    except OSError as error:
+        _forget_output()
+        where = f": {error.filename}" if error.filename else ""
+        return _complain(f"{line.command} could not be done: {error.strerror or error}{where}", EXIT_FAILED)
     except Exception as bug:
         if line.flags.log_level is not None and line.flags.log_level.upper() == "DEBUG":
             raise
         what = f"{type(bug).__name__}: {bug}".partition("\n")[0]
         return _complain(f"{line.command} failed unexpectedly ({what}); --log-level DEBUG shows where", EXIT_FAILED)
     return code
+
+
+def _forget_output() -> None:
+    """What is still in a buffer would fail once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _complain(trouble: object, code: int) -> int:

@@ -95,5 +95,7 @@ def run(line: CommandLine) -> int:
         logging.basicConfig(level=level, format="modes-actor: %(levelname)s: %(message)s", handlers=[StderrHandler()])
     command = load_command(line.command)
     assert command.run is not None  # `parse` lets nothing else through
+    if sys.stdout is None:
+        raise CommandFailed("stdout is closed, so there is nowhere to answer")
     situation = Situation(line.flags, Output(sys.stdout, as_json=line.as_json))
     return command.run(msgspec.convert(line.arguments, command.arguments), situation)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from modes_actor.actor.context import RequestContext
+from modes_actor.modes.catalog import ModeCatalog
 from modes_actor.sessions.model import iso_time
 from modes_actor.sessions.sessions import check_session_id
 from modes_actor.surface.house import House, check_slug
@@ -26,14 +27,18 @@ _HANDOFF = Prompt(
 class ModePrompts:
     def __init__(self, house: House) -> None:
         self._house = house
+        self._listed: tuple[ModeCatalog, list[Prompt]] | None = None
 
     def prompts(self) -> Sequence[Prompt]:
         """Every mode, then the hand-over. A mode of that name is still a mode: its prompt comes first and counts."""
-        modes = [
-            Prompt(name=mode.slug, title=mode.name, description=mode.description or mode.name, arguments=[_TASK])
-            for mode in self._house.catalog
-        ]
-        return modes if self._house.catalog.get(HANDOFF) else [*modes, _HANDOFF]
+        catalog = self._house.catalog
+        if self._listed is None or self._listed[0] is not catalog:
+            modes = [
+                Prompt(name=mode.slug, title=mode.name, description=mode.description or mode.name, arguments=[_TASK])
+                for mode in catalog
+            ]
+            self._listed = catalog, modes if catalog.get(HANDOFF) else [*modes, _HANDOFF]
+        return self._listed[1]
 
     def get(self, prompt: Prompt, arguments: dict[str, str], context: RequestContext) -> GetPromptResult:
         if prompt is _HANDOFF:

@@ -42,6 +42,7 @@ from modes_actor.surface.mode_results import (
 )
 from modes_actor.surface.offer import OfferedTool, Soon
 from modes_actor.surface.schemas import schema_of
+from modes_actor.wire.base import KeptResult, Result
 from modes_actor.wire.content import TextContent
 from modes_actor.wire.errors import ErrorCode, FileRestricted, ToolRestricted, ValidationFailed
 from modes_actor.wire.tools import CallToolResult, Tool, ToolAnnotations
@@ -63,7 +64,7 @@ class ModeTools:
     def __init__(self, house: House) -> None:
         self._house = house
         self._listed_catalog: ModeCatalog | None = None
-        self._lists: dict[str, CallToolResult] = {}
+        self._lists: dict[str, KeptResult] = {}
 
     def offered(self) -> list[OfferedTool]:
         return [
@@ -92,15 +93,16 @@ class ModeTools:
 
     # Modes.
 
-    def list_modes(self, arguments: ListModes, context: RequestContext) -> CallToolResult:
+    def list_modes(self, arguments: ListModes, context: RequestContext) -> KeptResult:
         catalog, source = self._house.catalog, arguments.source or "all"
         if self._listed_catalog is not catalog:
             self._listed_catalog, self._lists = catalog, {}
         if source not in self._lists:
             modes = [mode for mode in catalog if source in ("all", mode.source)]
-            self._lists[source] = _result(
+            listed = _result(
                 mode_texts.mode_list(modes, catalog), ModeList(modes=[self._summary(mode) for mode in modes])
             )
+            self._lists[source] = KeptResult(result=listed)
         return self._lists[source]
 
     def get_mode_info(self, arguments: GetModeInfo, context: RequestContext) -> CallToolResult:
@@ -353,7 +355,7 @@ def _result(text: str, content: Struct, metadata: Struct | None = None) -> CallT
 
 
 def _tool(
-    call: Callable[[Any, RequestContext], Soon[CallToolResult]],
+    call: Callable[[Any, RequestContext], Soon[Result]],
     arguments: type[Struct],
     result: type[Struct],
     hints: ToolAnnotations,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, Union
 
 from msgspec import Struct
 
-from modes_actor.wire.base import Implementation
+from modes_actor.wire.base import Implementation, Result
 
 if TYPE_CHECKING:
     import trio
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from modes_actor.wire.completion import CompleteParams, Completion
     from modes_actor.wire.prompts import GetPromptResult, Prompt
     from modes_actor.wire.resources import ReadResourceResult, Resource, ResourceTemplate
-    from modes_actor.wire.tools import CallToolResult, Tool
+    from modes_actor.wire.tools import Tool
 
 T = TypeVar("T")
 Soon: TypeAlias = Union[T, Awaitable[T]]
@@ -29,7 +29,8 @@ class OfferedTool(Struct, frozen=True):
 
     tool: Tool
     arguments: type[Struct]
-    call: Callable[[Any, RequestContext], Soon[CallToolResult]]
+    call: Callable[[Any, RequestContext], Soon[Result]]
+    """Gives a `CallToolResult`; or a `KeptResult` of one, if it will give the same again."""
 
 
 class Resources(Protocol):

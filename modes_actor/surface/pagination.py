@@ -5,10 +5,10 @@ refused, never misread.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
-from modes_actor.wire.base import Cursor
+from modes_actor.wire.base import Cursor, KeptResult, PaginatedResult
 from modes_actor.wire.errors import InvalidParams, ParamsProblem
 
 T = TypeVar("T")
@@ -23,6 +23,22 @@ def page(items: Sequence[T], cursor: Cursor | None, *, of: str, size: int = PAGE
         raise _bad_cursor()
     end = start + size
     return list(items[start:end]), _cursor(end, of) if end < len(items) else None
+
+
+class Pages:
+    """The pages of one list. The first is kept for as long as the list is the very same object."""
+
+    def __init__(self, result: Callable[[list[Any], Cursor | None], PaginatedResult], *, of: str) -> None:
+        self._result = result
+        self._of = of
+        self._first: tuple[Sequence[Any], KeptResult] | None = None
+
+    def page(self, items: Sequence[Any], cursor: Cursor | None) -> PaginatedResult | KeptResult:
+        if cursor is not None:
+            return self._result(*page(items, cursor, of=self._of))
+        if self._first is None or self._first[0] is not items:
+            self._first = items, KeptResult(result=self._result(*page(items, None, of=self._of)))
+        return self._first[1]
 
 
 def _cursor(position: int, of: str) -> Cursor:

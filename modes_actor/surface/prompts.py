@@ -3,8 +3,8 @@
 from modes_actor.actor.context import RequestContext
 from modes_actor.actor.registry import Adding
 from modes_actor.surface.offer import Offer, Soon
-from modes_actor.surface.pagination import page
-from modes_actor.wire.base import PaginatedParams
+from modes_actor.surface.pagination import Pages
+from modes_actor.wire.base import PaginatedParams, Result
 from modes_actor.wire.errors import InvalidParams, ParamsProblem, shortened
 from modes_actor.wire.prompts import GetPromptParams, GetPromptResult, ListPromptsResult
 
@@ -12,9 +12,10 @@ from modes_actor.wire.prompts import GetPromptParams, GetPromptResult, ListPromp
 def register(registry: Adding, offer: Offer) -> None:
     source = offer.prompts
 
-    def list_prompts(params: PaginatedParams, context: RequestContext) -> ListPromptsResult:
-        listed, next_cursor = page(source.prompts() if source else (), params.cursor, of="prompts")
-        return ListPromptsResult(listed, next_cursor=next_cursor)
+    pages = Pages(lambda listed, cursor: ListPromptsResult(listed, next_cursor=cursor), of="prompts")
+
+    def list_prompts(params: PaginatedParams, context: RequestContext) -> Result:
+        return pages.page(source.prompts() if source else (), params.cursor)
 
     def get(params: GetPromptParams, context: RequestContext) -> Soon[GetPromptResult]:
         prompts = {prompt.name: prompt for prompt in source.prompts()} if source else {}

@@ -3,8 +3,8 @@
 from modes_actor.actor.context import RequestContext
 from modes_actor.actor.registry import Adding
 from modes_actor.surface.offer import Offer, Soon
-from modes_actor.surface.pagination import page
-from modes_actor.wire.base import EMPTY, EmptyResult, PaginatedParams
+from modes_actor.surface.pagination import Pages
+from modes_actor.wire.base import EMPTY, EmptyResult, PaginatedParams, Result
 from modes_actor.wire.errors import ResourceNotFound
 from modes_actor.wire.notifications import ListenParams
 from modes_actor.wire.resources import (
@@ -20,13 +20,14 @@ from modes_actor.wire.resources import (
 def register(registry: Adding, offer: Offer) -> None:
     source = offer.resources
 
-    def list_resources(params: PaginatedParams, context: RequestContext) -> ListResourcesResult:
-        listed, next_cursor = page(source.resources() if source else (), params.cursor, of="resources")
-        return ListResourcesResult(listed, next_cursor=next_cursor)
+    resources = Pages(lambda listed, cursor: ListResourcesResult(listed, next_cursor=cursor), of="resources")
+    templates = Pages(lambda listed, cursor: ListResourceTemplatesResult(listed, next_cursor=cursor), of="templates")
 
-    def list_templates(params: PaginatedParams, context: RequestContext) -> ListResourceTemplatesResult:
-        listed, next_cursor = page(source.templates() if source else (), params.cursor, of="templates")
-        return ListResourceTemplatesResult(listed, next_cursor=next_cursor)
+    def list_resources(params: PaginatedParams, context: RequestContext) -> Result:
+        return resources.page(source.resources() if source else (), params.cursor)
+
+    def list_templates(params: PaginatedParams, context: RequestContext) -> Result:
+        return templates.page(source.templates() if source else (), params.cursor)
 
     def read(params: ReadResourceParams, context: RequestContext) -> Soon[ReadResourceResult]:
         if source is None:

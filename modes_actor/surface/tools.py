@@ -6,23 +6,23 @@ from msgspec import UNSET, Raw
 from modes_actor.actor.context import RequestContext
 from modes_actor.actor.registry import Adding
 from modes_actor.surface.offer import Offer, OfferedTool, Soon
-from modes_actor.surface.pagination import page
-from modes_actor.wire.base import PaginatedParams
+from modes_actor.surface.pagination import Pages
+from modes_actor.wire.base import PaginatedParams, Result
 from modes_actor.wire.codec import decode_params
 from modes_actor.wire.errors import InvalidParams, ParamsProblem, ValidationFailed, shortened
-from modes_actor.wire.tools import CallToolParams, CallToolResult, ListToolsResult
+from modes_actor.wire.tools import CallToolParams, ListToolsResult
 
 
 def register(registry: Adding, offer: Offer) -> None:
     offered_tools = offer.tools()
     tools = [offered.tool for offered in offered_tools]
+    pages = Pages(lambda listed, cursor: ListToolsResult(listed, next_cursor=cursor), of="tools")
     by_name = {offered.tool.name: (offered, msgspec.json.Decoder(offered.arguments)) for offered in offered_tools}
 
-    def list_tools(params: PaginatedParams, context: RequestContext) -> ListToolsResult:
-        listed, next_cursor = page(tools, params.cursor, of="tools")
-        return ListToolsResult(listed, next_cursor=next_cursor)
+    def list_tools(params: PaginatedParams, context: RequestContext) -> Result:
+        return pages.page(tools, params.cursor)
 
-    def call_tool(params: CallToolParams, context: RequestContext) -> Soon[CallToolResult]:
+    def call_tool(params: CallToolParams, context: RequestContext) -> Soon[Result]:
         found = by_name.get(params.name)
         if found is None:
             available, got = ", ".join(by_name) or "none", shortened(params.name)

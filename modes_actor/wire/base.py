@@ -128,6 +128,13 @@ class Result(WireStruct, kw_only=True):
     result_type: str | None = None
 
 
+class KeptResult(Result):
+    """A result that is given again and again. It is shaped and encoded once for each version, so it must not change."""
+
+    result: Result
+    encoded: dict[str, Raw] = field(default_factory=dict)
+
+
 class EmptyResult(Result):
     """The request was done and there is nothing to say."""
 

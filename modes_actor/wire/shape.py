@@ -7,15 +7,26 @@
 from typing import Final
 
 import msgspec
+from msgspec import Raw
 
-from modes_actor.wire.base import SERVER_INFO_KEY, CacheableResult, Implementation, Result
+from modes_actor.wire.base import SERVER_INFO_KEY, CacheableResult, Implementation, KeptResult, Result
+from modes_actor.wire.codec import encode
 from modes_actor.wire.versions import Era, Version
 
 _STATELESS: Final = Era.STATELESS  # a member of an Enum is slow to look up, and every answer comes by here
 
 
-def shape_result(result: Result, version: Version, server_info: Implementation) -> Result:
+def shape_result(result: Result, version: Version, server_info: Implementation) -> Result | Raw:
     """The result as that version wants to see it. The one given is never changed: handlers may share it."""
+    if type(result) is KeptResult:
+        known = result.encoded.get(version.name)
+        if known is None:
+            known = result.encoded[version.name] = Raw(encode(_shaped(result.result, version, server_info)))
+        return known
+    return _shaped(result, version, server_info)
+
+
+def _shaped(result: Result, version: Version, server_info: Implementation) -> Result:
     if version.era is _STATELESS:
         return _stateless(result, server_info)
     if version.unknown_content:

@@ -1,0 +1,141 @@
+"""What all commands have in common: how they are found, what they say of mistakes, and their exit codes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from modes_actor.cli import arguments
+from modes_actor.cli.arguments import SUMMARIES, load_command
+from modes_actor.cli.commands import modes
+from tests.command_line import Shell
+from tests.process import COMMAND
+
+EVERY_COMMAND = [
+    f"{name} {action}".rstrip() for name in SUMMARIES if name != "serve" for action in ("", *load_command(name).actions)
+]
+
+
+@pytest.mark.parametrize("name", EVERY_COMMAND)
+def test_every_command_has_a_help(shell: Shell, name: str) -> None:
+    """With the options that all have, or the actions to choose from."""
+    command = load_command(name)
+    ran = shell.run(*name.split(), "--help")
+    if command.run is None:
+        assert ran.code == 2
+        assert all(f"`{name} {action}`" in ran.err for action in command.actions)
+    else:
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out.startswith(f"usage: modes-actor {name}")
+        assert all(option in ran.out for option in ("--json", "--project-root", "--config", "--log-level"))
+
+
+def test_the_main_help_names_every_command(shell: Shell) -> None:
+    """With a line on each."""
+    shown = shell.run("--help").out
+    assert all(f"  {name} " in shown and summary in shown for name, summary in SUMMARIES.items())
+
+
+def test_a_command_that_is_not_there_is_wrong_usage(shell: Shell) -> None:
+    """With the one that was probably meant, or all of them."""
+    meant, unknown = shell.run("sesions"), shell.run("frobnicate")
+    assert (meant.code, meant.err.splitlines()[-1]) == (
+        2,
+        "modes-actor: error: there is no command `sesions`: did you mean `sessions`?",
+    )
+    assert unknown.err.splitlines()[-1].endswith(f"there are {', '.join(SUMMARIES)}")
+
+
+def test_serve_is_told_its_options_before_its_name(shell: Shell) -> None:
+    """What stands behind it means nothing."""
+    ran = shell.run("serve", "--log-level")
+    assert (ran.code, ran.err.splitlines()[-1]) == (
+        2,
+        "modes-actor: error: serve takes no `--log-level`: options go before it",
+    )
+
+
+def test_an_unusable_configuration_stops_any_command(shell: Shell) -> None:
+    """With its mistakes, a line each."""
+    (shell.project / "c.json").write_text('{"a": 1, "b": 2}', encoding="utf-8")
+    ran = shell.run("modes", "--config", "c.json")
+    assert (ran.code, ran.out, [line.split()[1] for line in ran.err.splitlines()]) == (
+        2,
+        "",
+        ["c.json:1:", "c.json:1:"],
+    )
+
+
+def test_a_bug_is_one_line_unless_it_is_asked_for(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No traceback, but how to get one."""
+
+    def broken(*_: object) -> int:
+        raise KeyError("lost")
+
+    command = modes.COMMAND
+    monkeypatch.setattr(arguments, "load_command", lambda name: command)
+    monkeypatch.setattr("modes_actor.cli.command.load_command", lambda name: _with_run(broken))
+    ran = shell.run("modes")
+    assert ran == (
+        1,
+        "",
+        "modes-actor: modes failed unexpectedly (KeyError: 'lost'); --log-level DEBUG shows where\n",
+    )
+    with pytest.raises(KeyError):
+        shell.run("modes", "--log-level", "DEBUG")
+
+
+def _with_run(run: object) -> object:
+    from msgspec import structs
+
+    return structs.replace(modes.COMMAND, run=run)
+
+
+def in_a_shell(words: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    command = f"{sys.executable} -m modes_actor {words}"
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=Path(__file__).parent.parent,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("redirection", "sentence"),
+    [
+        (">&-", "stdout is closed, so there is nowhere to answer"),
+        ("> /dev/full", "modes could not be done: No space left on device"),
+    ],
+)
+def test_an_answer_that_cannot_be_written_is_a_failure(tmp_path: Path, redirection: str, sentence: str) -> None:
+    """Of one line."""
+    ran = in_a_shell(f"modes {redirection}", tmp_path)
+    assert (ran.returncode, ran.stderr) == (1, f"modes-actor: {sentence}\n")
+
+
+def test_a_reader_who_has_seen_enough_is_no_failure(tmp_path: Path) -> None:
+    """As `head` has."""
+    ran = in_a_shell("config generate | head -1; echo ${PIPESTATUS[0]} >&2", tmp_path)
+    assert ran.stdout.startswith("// What can be set")
+    assert ran.stderr in ("0\n", "141\n")  # whether the pipe was closed in time is the system's business
+
+
+def test_a_command_loads_no_server_and_no_table_for_a_pipe(tmp_path: Path) -> None:
+    """What only terminals, other commands or serving need stays out."""
+    report = (
+        "import sys; from modes_actor.cli import main; main(['config', 'show']); print(*sys.modules, file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [COMMAND[0], "-c", report],
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    loaded = set(ran.stderr.split())
+    assert loaded & {"rich", "tomlkit", "sqlite3", "modes_actor.server", "modes_actor.cli.commands.install"} == set()
