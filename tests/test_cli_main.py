@@ -138,4 +138,4 @@ def test_a_command_loads_no_server_and_no_table_for_a_pipe(tmp_path: Path) -> No
         check=True,
     )
     loaded = set(ran.stderr.split())
-    assert loaded & {"rich", "tomlkit", "sqlite3", "modes_actor.server", "modes_actor.cli.commands.install"} == set()
+    assert loaded & {"rich", "sqlite3", "modes_actor.server", "modes_actor.cli.commands.install"} == set()

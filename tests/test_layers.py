@@ -14,7 +14,7 @@ LAYERS = {
     "__main__": 10,
     "cli": 9,
     "health": 8,
-    "embedding": 7.5,  # the server, and what it serves, for other programs
+    "embedding": 8,  # the server, and what it serves, for other programs
     "server": 7,
     "client": 7,
     "surface": 6,
