@@ -1,308 +1,236 @@
 #!/usr/bin/env python3
-"""How fast the server is beside the official Python SDK's and a bare loop, and whether it meets its targets.
+"""How fast the server is beside what people use otherwise, how it grows, and whether it meets its targets.
 
-    .venv/bin/python scripts/bench.py [--rounds N] [--quick] [--json | --markdown]
+    .venv/bin/python scripts/bench.py [--rounds N] [--quick] [--json | --markdown] [--readme]
 
-Each server is a real process behind real pipes. A round runs every server once, so that a busy machine is busy for all
-of them. Throughput, pipelined CPU and start-up are the best of all rounds, what single pings take is the median, memory
-the largest. Every answer is decoded and matched with its request, outside of the time that is measured.
+Each server is a real process behind real pipes, with a home of its own. A round runs every server once, so that a busy
+machine is busy for all of them. Of several rounds, rates, CPU and start-up are the best, what single pings take is the
+median, memory the largest. Every answer is decoded and matched with its request, outside of the time that is measured.
+Ours lists its modes for real where the others have a tool that says "ok"; a durable task is one whose answer came after
+its commit was synced. FastMCP and the TypeScript SDK are installed for the occasion, where that is possible.
 
 Processes are not pinned. A single ping to the bare loop is mostly the wake-up of two processes, and what that costs
-depends on where the scheduler puts them and on how the machine idles: on identical code its ratio can differ several
-times over, from run to run even more than from round to round. One run does not settle that target, met or missed.
+depends on where the scheduler puts them: on identical code its ratio can differ several times over. Ratios of one run
+are what is claimed, never absolute numbers.
 
-Exit code: 0 if no target is missed, 1 if one is, 2 if a server failed. MB are 10^6 bytes.
+`--readme` puts the tables into README.md and the chart into scripts/bench.svg. Exit code: 0 if no target is missed, 1
+if one is, 2 if a server failed. MB are 10^6 bytes.
 """
 
 import argparse
 import math
 import os
-import select
+import re
 import sys
-import threading
-from collections.abc import Callable, Sequence
-from statistics import median
-from typing import Annotated, Final, get_type_hints
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import msgspec
-from bench_tools import PING, TOOLS_LIST, BenchError, Child, Kind, Verdict, decode_answers, table, trouble_with
-from msgspec import UNSET, Struct
+from bench_contenders import BARE_LOOP, OURS, PYTHON_SDK, TYPESCRIPT_SDK, contenders
+from bench_floods import FLOODS, Flood, flood
+from bench_growth import Growth, measure_growth
+from bench_side_by_side import METRICS, Measured, combine, measure
+from bench_tools import ROOT, BenchError, Child
+from charts import Bars, bar_chart
+from msgspec import Struct
+from reporting import Section, Verdict, emit, table
 
-FLOOD_BYTES: Final = 256 * 1024 * 1024
-
-SDK_PROGRAM: Final = """
-import sys, anyio, mcp_types
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
-tools = mcp_types.ListToolsResult.model_validate_json(sys.argv[1])
-async def list_tools(context, params):
-    return tools
-async def main():
-    server = Server("sdk", on_list_tools=list_tools)
-    async with stdio_server() as (receive, send):
-        await server.run(receive, send, server.create_initialization_options())
-anyio.run(main)
-"""
-
-LOOP_PROGRAM: Final = """
-import sys, msgspec
-class Request(msgspec.Struct):
-    method: str
-    id: int | str | None = None
-class Response(msgspec.Struct, tag_field="jsonrpc", tag="2.0"):
-    id: int | str
-    result: dict[str, str]
-decode, encode = msgspec.json.Decoder(Request).decode, msgspec.json.Encoder().encode
-write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
-for line in sys.stdin.buffer:
-    request = decode(line)
-    if request.id is not None:
-        write(encode(Response(request.id, {})) + b"\\n")
-        flush()
-"""
-
-OURS: Final = ["-m", "modes_actor"]
-SDK: Final = ["-c", SDK_PROGRAM]
-LOOP: Final = ["-c", LOOP_PROGRAM]
-
-FLOODS: Final = (
-    PING,
-    Kind("lists of tools and resources", (b"tools/list", b"resources/list")),
-    Kind("pings with ids of 100 KB", (b"ping",), id_padding=100_000),
-)
-
-
-class Contender(Struct, frozen=True):
-    """A server to measure, and with how many requests: the SDK would take minutes for what the others get."""
-
-    name: str
-    arguments: list[str]
-    pings: int
-    single_pings: int
-    lists: int = 0
-
-
-class Metric(Struct, frozen=True):
-    """How a measurement is called, and which of several rounds counts."""
-
-    label: str
-    choose: Callable[[list[float]], float]
-    form: str = ",.0f"
-
-
-class Measured(Struct, frozen=True):
-    """One contender, in one round or in all of them. NaN (in JSON: null) where there was nothing to measure."""
-
-    pings_per_second: Annotated[float, Metric("pings per second, pipelined", max)]
-    ping_cpu_microseconds: Annotated[float, Metric("CPU per ping, pipelined, µs", min, ".1f")]
-    lists_per_second: Annotated[float, Metric("tools/list per second, pipelined", max)]
-    p50_microseconds: Annotated[float, Metric("one ping at a time, p50, µs", median)]
-    p99_microseconds: Annotated[float, Metric("one ping at a time, p99, µs", median)]
-    single_cpu_microseconds: Annotated[float, Metric("one ping at a time, CPU, µs", median)]
-    start_up_ms: Annotated[float, Metric("process start to first answer, ms", min)]
-    memory_mb: Annotated[float, Metric("memory after the pings, MB", max, ".1f")]
-
-
-METRICS: Final[list[Metric]] = [hint.__metadata__[0] for hint in get_type_hints(Measured, include_extras=True).values()]
-
-
-class Flood(Struct, frozen=True):
-    """What came of writing one kind of request without reading. `trouble`: what was wrong with the answers, later."""
-
-    requests: str
-    taken_mb: float
-    memory_growth_mb: float
-    answers: int
-    trouble: str | None
+SIDE_BY_SIDE_IN_README = "<!-- figures: scripts/bench.py --readme -->"
+END_IN_README = "<!-- end of figures -->"
+CHART = ROOT / "scripts" / "bench.svg"
 
 
 class Report(Struct, frozen=True):
-    ours: Measured
-    sdk: Measured
-    loop: Measured
-    p50_ratios: list[float]
-    """The bare loop's p50 over ours, round by round."""
+    measured: dict[str, Measured]
+    ping_ratios: list[float]
+    """Our p50 over the bare loop's, round by round."""
     imports_ms: float
     """`python -c "import trio, msgspec"`, from its start to its exit."""
+    growth: Growth
     floods: list[Flood]
-    verdicts: list[Verdict]
-
-
-def measure(contender: Contender) -> Measured:
-    """One session: handshake, warm-up, single pings, pipelined pings, lists."""
-    with Child(contender.name, contender.arguments) as child:
-        start_up = child.handshake()
-        child.exchange(PING, range(1, 201))
-        cpu = [child.cpu_seconds()]
-        times = child.exchange_singly(PING, range(1_000, 1_000 + contender.single_pings))
-        cpu.append(child.cpu_seconds())
-        took = child.exchange(PING, range(1_000_000, 1_000_000 + contender.pings))
-        cpu.append(child.cpu_seconds())
-        memory = child.memory_mb()
-        lists = range(2_000_000, 2_000_000 + contender.lists)
-        list_seconds = child.exchange(TOOLS_LIST, lists) if lists else math.nan
-        child.finish()
-    return Measured(
-        pings_per_second=contender.pings / took,
-        ping_cpu_microseconds=(cpu[2] - cpu[1]) / contender.pings * 1e6,
-        lists_per_second=contender.lists / list_seconds,
-        p50_microseconds=times[len(times) // 2] * 1e6,
-        p99_microseconds=times[len(times) * 99 // 100] * 1e6,
-        single_cpu_microseconds=(cpu[1] - cpu[0]) / contender.single_pings * 1e6,
-        start_up_ms=start_up * 1e3,
-        memory_mb=memory,
-    )
-
-
-def combine(rounds: Sequence[Measured]) -> Measured:
-    columns = zip(*map(msgspec.structs.astuple, rounds), strict=True)
-    return Measured(*(metric.choose(list(column)) for metric, column in zip(METRICS, columns, strict=True)))
-
-
-def start_up_seconds() -> float:
-    with Child("modes-actor", OURS) as child:
-        took = child.handshake()
-        child.finish()
-    return took
-
-
-def import_seconds() -> float:
-    with Child("the import of trio and msgspec", ["-c", "import trio, msgspec"]) as child:
-        return child.finish()
-
-
-def our_tools() -> str:
-    """What our `tools/list` gives, so that the SDK's server can list the same tools."""
-    with Child("modes-actor", OURS) as child:
-        child.handshake()
-        child.write(TOOLS_LIST.lines(range(1, 2)))
-        (answer,) = decode_answers(child.read_lines(1))
-        child.finish()
-    if answer.result is UNSET:
-        raise BenchError("modes-actor does not list its tools")
-    return bytes(answer.result).decode()
-
-
-def flood(kind: Kind, patience: float) -> Flood:
-    """Write until nothing is taken for `patience` seconds, then read. Memory growth is the largest before that."""
-    block = max(1, 100_000 // (100 + kind.id_padding))
-    taken = made = 0
-    rest = memoryview(b"")
-    with Child("modes-actor", OURS) as child:
-        child.handshake()
-        memory = [child.memory_mb()]
-        os.set_blocking(child.stdin.fileno(), False)
-        while not rest and taken < FLOOD_BYTES:
-            requests = kind.lines(range(made, made := made + block))
-            rest = _write_what_is_taken(child, memoryview(requests), patience)
-            taken += len(requests) - len(rest)
-            memory.append(child.memory_mb())
-        os.set_blocking(child.stdin.fileno(), True)
-        # The last line may be half written: complete it, so that every request has an answer.
-        writer = threading.Thread(target=child.write, args=[rest], kwargs={"last": True}, daemon=True)
-        writer.start()
-        answers = child.read_to_end()
-        writer.join()
-        child.finish()
-    growth = max(memory[1:]) - memory[0]
-    return Flood(kind.name, taken / 1e6, growth, answers.count(b"\n"), trouble_with(answers, kind, range(made)))
-
-
-def _write_what_is_taken(child: Child, rest: memoryview, patience: float) -> memoryview:
-    """Returns what the pipe did not take."""
-    while rest and select.select([], [child.stdin], [], patience)[1]:
-        try:
-            rest = rest[os.write(child.stdin.fileno(), rest) :]
-        except BlockingIOError:
-            continue
-        except BrokenPipeError:
-            raise child.failure("ended while its client did not read") from None
-    return rest
+    verdicts: list[Verdict] = []
 
 
 def run(rounds: int, *, quick: bool) -> Report:
-    """All rounds, then the floods."""
-    less = 5 if quick else 1
-    contenders = [
-        Contender("modes-actor", OURS, 400_000 // less, single_pings=5_000 // less, lists=10_000 // less),
-        Contender("the SDK", [*SDK, our_tools()], 3_000 // less, single_pings=500 // less, lists=500 // less),
-        Contender("the bare loop", LOOP, 400_000 // less, single_pings=5_000 // less),
-    ]
-    measured: list[list[Measured]] = []
-    starts: list[float] = []
+    less = 20 if quick else 1
+    measured: dict[str, list[Measured]] = {}
     imports: list[float] = []
-    for number in range(1, rounds + 1):
-        print(f"round {number} of {rounds} …", file=sys.stderr)
-        measured.append([measure(contender) for contender in contenders])
-        for _ in range(5):
-            starts.append(start_up_seconds())
-            imports.append(import_seconds())
-    print("a client that stops reading …", file=sys.stderr)
-    floods = [flood(kind, patience=0.5 if quick else 2.0) for kind in FLOODS]
-    ours, sdk, loop = map(combine, zip(*measured, strict=True))
-    ours = msgspec.structs.replace(ours, start_up_ms=min(ours.start_up_ms, min(starts) * 1e3))
-    ratios = [of_loop.p50_microseconds / of_ours.p50_microseconds for of_ours, _, of_loop in measured]
-    report = Report(ours, sdk, loop, ratios, min(imports) * 1e3, floods, [])
+    with tempfile.TemporaryDirectory() as directory:
+        parent = Path(directory)
+        _say("installing the peers …" if not quick else "the servers that are here …")
+        everyone = list(contenders(parent, less=less, peers=not quick))
+        for number in range(1, rounds + 1):
+            for contender in everyone:
+                _say(f"round {number} of {rounds}: {contender.name} …")
+                home = Path(tempfile.mkdtemp(dir=parent))
+                found = measure(contender, home, is_ours=contender.name == OURS, less=less)
+                measured.setdefault(contender.name, []).append(found)
+            imports += [_import_seconds() for _ in range(3)]
+        _say("growth …")
+        growth = measure_growth(parent, less=less)
+        _say("a client that stops reading …")
+        floods = [flood(kind, patience=0.5 if quick else 2.0) for kind in FLOODS[: 1 if quick else None]]
+    ratios = [
+        ours.p50_microseconds / loop.p50_microseconds
+        for ours, loop in zip(measured[OURS], measured[BARE_LOOP], strict=True)
+    ]
+    combined = {name: combine(each) for name, each in measured.items()}
+    report = Report(combined, ratios, min(imports) * 1e3, growth, floods)
     return msgspec.structs.replace(report, verdicts=judge(report))
 
 
 def judge(report: Report) -> list[Verdict]:
-    ours, sdk, loop = report.ours, report.sdk, report.loop
-    throughput = ours.pings_per_second / sdk.pings_per_second
-    rate = loop.p50_microseconds / ours.p50_microseconds
-    spread = f"rounds: {min(report.p50_ratios):.2f} to {max(report.p50_ratios):.2f}"
-    slowest = ours.p99_microseconds / sdk.p99_microseconds
+    ours, sdk, loop = (report.measured[name] for name in (OURS, PYTHON_SDK, BARE_LOOP))
+    spread = f"rounds: {min(report.ping_ratios):.2f} to {max(report.ping_ratios):.2f}"
     start_up = ours.start_up_ms / report.imports_ms
-    verdicts = [
-        Verdict("pipelined pings: at least 200 x the SDK's", f"{throughput:.0f} x", throughput >= 200),
+    pings, lists = ours.pings / sdk.pings, ours.list_modes / sdk.list_modes
+    single = ours.p50_microseconds / loop.p50_microseconds
+    typescript = report.measured.get(TYPESCRIPT_SDK)
+    beside = math.nan if typescript is None else ours.list_modes / typescript.list_modes
+    return [
+        Verdict("pipelined pings: at least 200 x the Python SDK's", f"{pings:.0f} x", pings >= 200),
+        Verdict("pipelined list_modes: at least 100 x the Python SDK's trivial tool", f"{lists:.0f} x", lists >= 100),
         Verdict(
-            "rate of single pings, by p50: at least 0.5 x the bare loop's", f"{rate:.2f} x ({spread})", rate >= 0.5
+            "pipelined list_modes: at least 5 x the TypeScript SDK's trivial tool",
+            "it was not measured" if math.isnan(beside) else f"{beside:.1f} x",
+            None if math.isnan(beside) else beside >= 5,
         ),
-        Verdict("p99 of single pings: at most 0.5 x the SDK's", f"{slowest:.2f} x", slowest <= 0.5),
-        Verdict("start-up: at most 1.25 x importing trio and msgspec", f"{start_up:.2f} x", start_up <= 1.25),
-        _below(45, "memory after the pings", ours.memory_mb),
+        Verdict("one ping at a time: within 1.6 x of the bare loop", f"{single:.2f} x ({spread})", single <= 1.6),
+        Verdict("start-up: no more than 1.15 x importing trio and msgspec", f"{start_up:.2f} x", start_up <= 1.15),
+        _megabytes("memory when idle: no more than 40 MB", ours.idle_mb, 40),
+        *_growth_verdicts(report.growth),
+        *(verdict for each in report.floods for verdict in each.verdicts()),
     ]
-    for each in report.floods:
-        verdicts.append(_below(32, f"memory growth, unread {each.requests}", each.memory_growth_mb))
-        found = each.trouble or f"{each.answers:,} of {each.answers:,}"
-        verdicts.append(Verdict(f"unread {each.requests}: all answered later, once each", found, each.trouble is None))
-    return verdicts
 
 
-def _below(limit: int, what: str, megabytes: float) -> Verdict:
-    if math.isnan(megabytes):
-        return Verdict(f"{what}: below {limit} MB", "there is no /proc here", None)
-    return Verdict(f"{what}: below {limit} MB", f"{megabytes:.1f} MB", megabytes < limit)
-
-
-def show(report: Report, *, markdown: bool) -> str:
-    contenders = (report.ours, report.sdk, report.loop)
-    columns = zip(METRICS, *map(msgspec.structs.astuple, contenders), strict=True)
-    measured = [
-        [metric.label, *("-" if math.isnan(value) else format(value, metric.form) for value in values)]
-        for metric, *values in columns
+def _growth_verdicts(growth: Growth) -> list[Verdict]:
+    few, many = growth.sessions[0], growth.sessions[-1]
+    infos, start = many.task_infos / few.task_infos, many.start_up_ms / few.start_up_ms
+    checks = growth.modes[-1].validations / growth.modes[0].validations
+    return [
+        Verdict(
+            f"get_task_info among {many.sessions:,} sessions: at least 0.8 x the rate among {few.sessions}",
+            f"{infos:.2f} x",
+            infos >= 0.8,
+        ),
+        Verdict(f"start-up with them: at most 1.3 x of {few.sessions}", f"{start:.2f} x", start <= 1.3),
+        Verdict(
+            f"validate_tool_use with {growth.modes[-1].modes:,} modes: at least 0.5 x the rate with one",
+            f"{checks:.2f} x",
+            checks >= 0.5,
+        ),
     ]
-    words = {True: "met", False: "MISSED", None: "skipped"}
-    judged = [(words[each.met], each.target, each.found) for each in report.verdicts]
-    taken = ", ".join(f"{each.taken_mb:.1f} MB of {each.requests}" for each in report.floods)
-    return "\n\n".join(
+
+
+def _megabytes(promise: str, found: float, limit: float) -> Verdict:
+    if math.isnan(found):
+        return Verdict(promise, "there is no /proc here", None)
+    return Verdict(promise, f"{found:.1f} MB", found <= limit)
+
+
+def _import_seconds() -> float:
+    with Child("the import of trio and msgspec", ["-c", "import trio, msgspec"]) as child:
+        return child.finish()
+
+
+# What is shown.
+
+
+def sections(report: Report) -> list[Section]:
+    names = list(report.measured)
+    rows = [
+        [metric.label, *(_cell(getattr(report.measured[name], key), metric.form) for name in names)]
+        for key, metric in METRICS.items()
+    ]
+    growth = report.growth
+    return [
+        Section(("measured", *names), rows),
+        Section(
+            ("modes", "start-up, ms", "list_modes/s", "validate_tool_use/s", "memory, MB"),
+            [
+                (
+                    f"{each.modes:,}",
+                    *map(_number, (each.start_up_ms, each.list_modes, each.validations, each.memory_mb)),
+                )
+                for each in growth.modes
+            ],
+        ),
+        Section(
+            ("live sessions", "start-up, ms", "get_task_info/s", "memory, MB"),
+            [
+                (f"{each.sessions:,}", *map(_number, (each.start_up_ms, each.task_infos, each.memory_mb)))
+                for each in growth.sessions
+            ],
+        ),
+        Section(
+            ("bytes of an answer", "answers/s", "MB/s", "memory, MB"),
+            [
+                (f"{each.answer_bytes:,}", *map(_number, (each.answers, each.megabytes, each.memory_mb)))
+                for each in growth.answers
+            ],
+        ),
+    ]
+
+
+def _cell(value: float, form: str) -> str:
+    return "-" if math.isnan(value) else form.format(value)
+
+
+def _number(value: float) -> str:
+    return _cell(value, "{:,.0f}")
+
+
+def chart(measured: Mapping[str, Measured]) -> str:
+    def bars(title: str, key: str, form: str) -> Bars:
+        return Bars(title, {name: getattr(each, key) for name, each in measured.items()}, form)
+
+    return bar_chart(
+        "modes-actor and what people use otherwise",
         [
-            table(("measured", "modes-actor", "official SDK", "bare loop"), measured, markdown=markdown),
-            f"Importing trio and msgspec takes {report.imports_ms:.0f} ms, process start to exit.\n"
-            f"From a client that does not read, modes-actor took {taken}.",
-            table(("verdict", "target", "found"), judged, markdown=markdown, left=2),
-        ]
+            bars(
+                "list_modes per second, pipelined: more is better (the others' tool only says ok)",
+                "list_modes",
+                "{:,.0f}",
+            ),
+            bars("ping per second, pipelined: more is better", "pings", "{:,.0f}"),
+            bars("one ping at a time, p50 in µs: less is better", "p50_microseconds", "{:,.0f}"),
+            bars("process start to first answer in ms: less is better", "start_up_ms", "{:,.0f}"),
+            bars("memory when idle in MB: less is better", "idle_mb", "{:,.0f}"),
+        ],
     )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Measure modes-actor beside the official SDK and a bare loop.")
+def markdown(report: Report) -> str:
+    judged = [(each.promise, each.found) for each in report.verdicts]
+    return "\n\n".join(
+        table(each, markdown=True) for each in (Section(("target", "found"), judged, left=2), *sections(report))
+    )
+
+
+def write_readme(report: Report) -> None:
+    """Replace what stands between the two marks, and the chart."""
+    path = ROOT / "README.md"
+    text = path.read_text(encoding="utf-8")
+    between = re.compile(f"(?<={re.escape(SIDE_BY_SIDE_IN_README)}\n).*(?={re.escape(END_IN_README)})", re.DOTALL)
+    tables = f"\n{markdown(report)}\n\n![{', '.join(report.measured)}](scripts/{CHART.name})\n\n"
+    path.write_text(between.sub(lambda _: tables, text), encoding="utf-8")
+    CHART.write_text(chart(report.measured), encoding="utf-8")
+
+
+def _say(what: str) -> None:
+    print(what, file=sys.stderr)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Measure modes-actor beside what people use otherwise.")
     parser.add_argument("--rounds", type=int, help="how often every server is measured (default: 5, with --quick: 1)")
-    parser.add_argument("--quick", action="store_true", help="a smoke test of a few seconds: its numbers are rough")
+    parser.add_argument("--quick", action="store_true", help="some seconds, without peers to install: rough numbers")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--markdown", action="store_true", help="print Markdown tables")
-    options = parser.parse_args()
+    parser.add_argument("--readme", action="store_true", help="put the tables and the chart into the README")
+    options = parser.parse_args(words)
     rounds = options.rounds if options.rounds is not None else 1 if options.quick else 5
     if os.name != "posix":
         parser.error("this needs the pipes of a POSIX system")
@@ -313,11 +241,12 @@ def main() -> int:
     except BenchError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
-    if options.json:
-        print(msgspec.json.format(msgspec.json.encode(report)).decode())
-    else:
-        print(show(report, markdown=options.markdown))
-    return 1 if any(verdict.met is False for verdict in report.verdicts) else 0
+    if options.readme:
+        write_readme(report)
+    if options.markdown:
+        print(markdown(report))
+        return 1 if any(verdict.kept is False for verdict in report.verdicts) else 0
+    return emit(report, sections(report), report.verdicts, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the benchmarks share: a server process that never hangs them, answers that are checked, tables."""
+"""What the benchmarks share: a server process that never hangs them, answers that are checked."""
 
 import functools
 import math
@@ -6,10 +6,10 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from subprocess import PIPE, Popen
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -30,14 +30,6 @@ class BenchError(Exception):
     """Something could not be measured. The message is for a person."""
 
 
-class Verdict(Struct, frozen=True):
-    """Whether a target is met; None where that cannot be measured."""
-
-    target: str
-    found: str
-    met: bool | None
-
-
 class Answer(Struct, gc=False):
     id: int | str | None = None
     result: Raw | UnsetType = UNSET
@@ -53,14 +45,29 @@ class Kind(Struct, frozen=True):
     name: str
     methods: tuple[bytes, ...]
     id_padding: int = 0
+    params: Callable[[int], bytes] | None = None
 
     def request_id(self, number: int) -> int | str:
         return f"{number}-{'x' * self.id_padding}" if self.id_padding else number
 
     def lines(self, numbers: range) -> bytes:
         encode = msgspec.json.Encoder().encode
-        named = ((encode(self.request_id(n)), self.methods[n % len(self.methods)]) for n in numbers)
-        return b"".join(b'{"jsonrpc":"2.0","id":%b,"method":"%b"}\n' % each for each in named)
+        methods, params = self.methods, self.params
+        named = ((encode(self.request_id(n)), methods[n % len(methods)], _member(params, n)) for n in numbers)
+        return b"".join(b'{"jsonrpc":"2.0","id":%b,"method":"%b"%b}\n' % each for each in named)
+
+
+def _member(params: Callable[[int], bytes] | None, number: int) -> bytes:
+    return b"" if params is None else b',"params":%b' % params(number)
+
+
+def call(name: str, arguments: Callable[[int], Mapping[str, Any]] = lambda number: {}) -> Kind:
+    """Calls of a tool, whose arguments may depend on their number."""
+
+    def params(number: int) -> bytes:
+        return msgspec.json.encode({"name": name, "arguments": arguments(number)})
+
+    return Kind(name, (b"tools/call",), params=params)
 
 
 PING: Final = Kind("pings", (b"ping",))
@@ -79,6 +86,8 @@ def trouble_with(answers: bytes, kind: Kind, numbers: range) -> str | None:
             return f"an answer is an error: {bytes(answer.error).decode()[:200]}"
         if answer.result is UNSET:
             return "an answer has no result"
+        if b'"isError":true' in bytes(answer.result):
+            return f"a tool refused: {bytes(answer.result).decode()[:200]}"
     expected = {kind.request_id(n) for n in numbers}
     if {answer.id for answer in decoded} != expected or len(decoded) != len(expected):
         return f"{len(decoded):,} answers to {len(expected):,} requests, not one for each"
@@ -213,15 +222,3 @@ class Child:
             return math.nan
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, markdown: bool, left: int = 1) -> str:
-    """Aligned columns: the first `left` of them to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    last = ":" if markdown else "-"
-    rule = ["-" * (width - 1) + ("-" if index < left else last) for index, width in enumerate(widths)]
-    lines = [
-        [cell.ljust(width) if index < left else cell.rjust(width) for index, (cell, width) in enumerate(cells)]
-        for cells in (list(zip(row, widths, strict=True)) for row in (header, rule, *rows))
-    ]
-    return "\n".join(f"| {' | '.join(line)} |" if markdown else "   ".join(line).rstrip() for line in lines)
