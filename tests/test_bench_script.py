@@ -1,0 +1,119 @@
+"""The benchmark runs, sees wrong answers, and judges by what it was told."""
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from tests.scripts import run_script, script
+
+bench, tools, charts = script("bench"), script("bench_tools"), script("charts")
+
+
+def test_the_benchmark_measures_everyone_and_everything(tmp_path: Path) -> None:
+    """In some seconds, and with rough numbers, of which nothing is asked here but that they are there."""
+    ran = run_script("bench.py", "--quick", "--json", home=tmp_path)
+    assert ran.code in (0, 1), ran.err
+    report = ran.json()
+    assert list(report["measured"]) == ["modes-actor", "bare msgspec loop", "Python SDK", "Python SDK, high-level"]
+    ours = report["measured"]["modes-actor"]
+    assert [name for name, value in ours.items() if value is None] == []
+    assert [len(report["growth"][kind]) for kind in ("modes", "sessions", "answers")] == [2, 3, 4]
+    assert [each["trouble"] for each in report["floods"]] == [None]
+    assert (ran.code == 1) == any(verdict["kept"] is False for verdict in report["verdicts"])
+
+
+def a_report(**ours: float) -> Any:
+    """One in which every target is met, unless `ours` says otherwise."""
+    numbers = dict.fromkeys(bench.METRICS, 1.0)
+    good = numbers | {"pings": 200.0, "list_modes": 100.0, "idle_mb": 40.0, "start_up_ms": 1.15} | ours
+    growth = script("bench_growth")
+    return bench.Report(
+        measured={
+            bench.OURS: bench.Measured(**good),
+            bench.BARE_LOOP: bench.Measured(**numbers),
+            bench.PYTHON_SDK: bench.Measured(**numbers),
+            bench.TYPESCRIPT_SDK: bench.Measured(**numbers | {"list_modes": 20.0}),
+        },
+        ping_ratios=[1.0],
+        imports_ms=1.0,
+        growth=growth.Growth(
+            [growth.WithModes(1, 1, 1, 1, 1)], [growth.WithSessions(1, 1, 1, 1)], [growth.WithAnswers(1, 1, 1, 1)]
+        ),
+        floods=[script("bench_floods").Flood("pings", 1.0, 1.0, 1, None)],
+    )
+
+
+def test_targets_that_are_just_met_are_met() -> None:
+    """All of them."""
+    assert [each for each in bench.judge(a_report()) if each.kept is not True] == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("pings", 199.0), ("list_modes", 99.0), ("idle_mb", 40.1), ("start_up_ms", 1.16), ("p50_microseconds", 1.61)],
+)
+def test_a_target_that_is_just_missed_is_missed(key: str, value: float) -> None:
+    """And the exit code says so."""
+    verdicts = bench.judge(a_report(**{key: value}))
+    assert any(each.kept is False for each in verdicts)
+    assert script("reporting").emit(bench.Report(**_fields(a_report())), [], verdicts, as_json=True) == 1
+
+
+def _fields(report: Any) -> dict[str, Any]:
+    return {name: getattr(report, name) for name in report.__struct_fields__}
+
+
+PINGS = range(1, 4)
+
+
+def answers(*answers: Any) -> bytes:
+    return b"".join(msgspec.json.encode({"jsonrpc": "2.0", **answer}) + b"\n" for answer in answers)
+
+
+@pytest.mark.parametrize(
+    ("said", "trouble"),
+    [
+        (answers(*({"id": n, "result": {}} for n in PINGS)), None),
+        (answers(*({"id": n, "result": {}} for n in (1, 2))), "2 answers to 3 requests, not one for each"),
+        (answers(*({"id": n, "result": {}} for n in (1, 2, 2, 3))), "4 answers to 3 requests, not one for each"),
+        (answers({"id": 1, "error": {"code": 1, "message": "no"}}), "an answer is an error: "),
+        (answers({"id": 1, "result": {"content": [], "isError": True}}), "a tool refused: "),
+        (answers({"id": 1}), "an answer has no result"),
+        (b"oops\n", "an answer is no JSON-RPC: "),
+    ],
+)
+def test_a_wrong_answer_is_seen(said: bytes, trouble: str | None) -> None:
+    """What was measured was the right thing."""
+    found = tools.trouble_with(said, tools.PING, PINGS)
+    assert found is None if trouble is None else (found or "").startswith(trouble)
+
+
+def test_the_readme_gets_the_tables_and_the_chart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between its marks; everything else stays."""
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{bench.SIDE_BY_SIDE_IN_README}\nold\n{bench.END_IN_README}\nafter\n", encoding="utf-8")
+    (tmp_path / "scripts").mkdir()
+    monkeypatch.setattr(bench, "ROOT", tmp_path)
+    monkeypatch.setattr(bench, "CHART", tmp_path / "scripts" / "bench.svg")
+    report = a_report()
+    bench.write_readme(msgspec.structs.replace(report, verdicts=bench.judge(report)))
+    text = readme.read_text(encoding="utf-8")
+    assert text.startswith(f"before\n{bench.SIDE_BY_SIDE_IN_README}\n\n| target")
+    picture = "![modes-actor, bare msgspec loop, Python SDK, TypeScript SDK](scripts/bench.svg)"
+    assert text.endswith(f"{picture}\n\n{bench.END_IN_README}\nafter\n")
+    assert "old" not in text
+    ElementTree.parse(tmp_path / "scripts" / "bench.svg")
+
+
+def test_a_chart_is_drawn_of_any_numbers() -> None:
+    """Also where some are missing, zero, or all the same."""
+    bars = charts.bar_chart(
+        "<b>", [charts.Bars("a & b", {"x": 1.0, "y": 1e6, "z": float("nan")}), charts.Bars("0", {"x": 0.0})]
+    )
+    line = charts.Line("l", [(0.0, 0.0), (1.0, 2.0)])
+    lines = charts.line_chart("t", [charts.Panel("p", [line, charts.Line("none", [])])], across="seconds")
+    for drawn in (bars, lines, charts.line_chart("t", [charts.Panel("p", [])], across="s")):
+        ElementTree.fromstring(drawn)
