@@ -19,6 +19,7 @@ broken, 2 if no server could be started.
 """
 
 import argparse
+import gc
 import math
 import os
 import sys
@@ -53,6 +54,7 @@ SHORT_SECONDS: Final = 20.0
 SOAK_SECONDS: Final = 2 * 3600.0
 SAMPLES: Final = 3_600
 """Of a run at the most; a longer one is sampled less often than each second."""
+GARBAGE: Final = 50_000
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -93,7 +95,8 @@ class Load:
         for number in range(plan.clients):
             index = number % plan.servers
             # Both eras in each process that has several clients.
-            is_stateless = (number // plan.servers + number) % 2 == 1 if plan.era == "both" else plan.era == "stateless"
+            alternating = (number // plan.servers + index) % 2 == 1
+            is_stateless = alternating if plan.era == "both" else plan.era == "stateless"
             client = VirtualClient(
                 number,
                 is_stateless=is_stateless,
@@ -105,6 +108,8 @@ class Load:
             self._clients[index].append(client)
 
     async def run(self) -> Report:
+        gc.freeze()
+        gc.set_threshold(GARBAGE)  # looking for garbage at every turn would show in the latencies
         with Progress("load", self._plan.options.duration) as progress:
             async with trio.open_nursery() as reading:
                 try:
@@ -251,7 +256,9 @@ class Load:
             late_p50_ms=whole.lateness.percentile(50) * 1000,
             late_p99_ms=whole.lateness.percentile(99) * 1000,
             own_cpu=own_cpu,
+            own_microseconds_per_answer=own_cpu * seconds / max(answers, 1) * 1e6,
             servers_cpu=servers_cpu,
+            load_average=os.getloadavg()[0] if hasattr(os, "getloadavg") else math.nan,
             peak_rss_mb=max(known_rss, default=math.nan),
             methods=rows,
             limit=limit,

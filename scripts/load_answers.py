@@ -7,7 +7,7 @@ asked for.
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -117,9 +117,9 @@ class Reading(Struct, frozen=True):
         try:
             result: R = _decoder(wanted).decode(message.result)
         except msgspec.ValidationError as error:
-            if issubclass(wanted, ToolAnswer) and (failed := self._failed_tool(message.result)) is not None:
+            if get_origin(wanted) is ToolAnswer and (failed := self._failed_tool(message.result)) is not None:
                 raise failed from None
-            raise Wrong(TYPED, f"it is no {wanted.__name__}: {error}") from error
+            raise Wrong(TYPED, f"it is no {_name(wanted)}: {error}") from error
         self._check_era(result)
         if isinstance(result, ToolAnswer) and result.is_error:
             raise Wrong(TYPED, "it says isError, but has a result")
@@ -227,6 +227,11 @@ def metadata_of(answer: ToolAnswer[T]) -> Mapping[str, object]:
 
 
 _metadata: Final = msgspec.json.Decoder(dict[str, object])
+
+
+def _name(wanted: type[R]) -> str:
+    told = "".join(each.__name__ for each in get_args(wanted))
+    return f"result that tells {told}" if told else wanted.__name__
 
 
 @cache

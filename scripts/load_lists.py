@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 from load_answers import OWN, TYPED, Message, Reading, ToolAnswer, Wrong, only, same
-from load_client import Check, Sent, VirtualClient
+from load_client import Sent, VirtualClient
 from load_project import MODE_URIS, MODES, PROMPTS, TOOLS
 from load_project import TYPED as TYPED_BY_PEOPLE
 
@@ -26,7 +26,7 @@ _slug: Final = msgspec.json.Decoder(_Slug)
 
 
 def initialize(client: VirtualClient) -> None:
-    version = client.random.choice(HANDSHAKE_VERSIONS).name
+    version = client.one_of(HANDSHAKE_VERSIONS).name
 
     def check(answer: Message) -> None:
         same(TYPED, "the version", client.reading.result(answer, InitializeResult).protocol_version, version)
@@ -40,7 +40,7 @@ def discover(client: VirtualClient) -> Sent:
         found = client.reading.result(answer, DiscoverResult).supported_versions
         same(TYPED, "the versions", found, [version.name for version in STATELESS_VERSIONS])
 
-    return client.ask("server/discover", "server/discover", {}, client.answer_once("discover", check))
+    return client.ask_again("server/discover", "server/discover", {}, "discover", check)
 
 
 def sound(client: VirtualClient) -> Sent:
@@ -56,8 +56,8 @@ def sound(client: VirtualClient) -> Sent:
 
 def lists(client: VirtualClient) -> None:
     """One of the four lists."""
-    method = client.random.choice(tuple(_LISTS))
-    client.ask(method, method, {}, client.answer_once(method, lambda answer: _LISTS[method](client.reading, answer)))
+    method = client.one_of(_METHODS)
+    client.ask_again(method, method, {}, method, lambda answer: _LISTS[method](client.reading, answer))
 
 
 def _tools(reading: Reading, answer: Message) -> None:
@@ -89,6 +89,7 @@ _LISTS: Final = {
     "resources/templates/list": _templates,
     "prompts/list": _prompts,
 }
+_METHODS: Final = tuple(_LISTS)
 
 
 def list_modes(client: VirtualClient) -> None:
@@ -96,22 +97,23 @@ def list_modes(client: VirtualClient) -> None:
         told = client.reading.result(answer, ToolAnswer[ModeList]).structured_content
         same(TYPED, "the list of modes", tuple(mode.slug for mode in told.modes), MODES)
 
-    client.call("list_modes", {}, client.answer_once("list_modes", check))
+    client.ask_again("list_modes", "tools/call", {"name": "list_modes"}, "list_modes", check)
 
 
 def get_mode_info(client: VirtualClient) -> None:
-    slug, with_prompt = client.random.choice(MODES), client.random.random() < 0.3
+    slug, with_prompt = client.one_of(MODES), client.random.random() < 0.3
 
     def check(answer: Message) -> None:
         told = client.reading.result(answer, ToolAnswer[ModeDetails]).structured_content
         same(OWN, "the mode", (told.slug, told.system_prompt is not None), (slug, with_prompt))
 
-    once = client.answer_once(f"get_mode_info {slug} {with_prompt}", check)
-    client.call("get_mode_info", {"mode_slug": slug, "include_system_prompt": with_prompt}, once)
+    arguments = {"mode_slug": slug, "include_system_prompt": with_prompt}
+    params = {"name": "get_mode_info", "arguments": arguments}
+    client.ask_again("get_mode_info", "tools/call", params, f"get_mode_info {slug} {with_prompt}", check)
 
 
 def read_mode(client: VirtualClient) -> None:
-    uri = client.random.choice(MODE_URIS)
+    uri = client.one_of(MODE_URIS)
 
     def check(answer: Message) -> None:
         contents = only(client.reading.result(answer, ReadResourceResult).contents)
@@ -125,12 +127,12 @@ def read_mode(client: VirtualClient) -> None:
             raise Wrong(TYPED, f"the resource is no mode: {error}") from error
         same(OWN, "the mode", found, uri.split("/")[2])
 
-    client.ask("resources/read", "resources/read", {"uri": uri}, client.answer_once(uri, check))
+    client.ask_again("resources/read", "resources/read", {"uri": uri}, uri, check)
 
 
 def prompt(client: VirtualClient) -> None:
     """The prompt of a mode, for a task that nobody else has."""
-    slug, task = client.random.choice(MODES), f"Errand {client.now:.6f} of client {client.number}"
+    slug, task = client.one_of(MODES), f"Errand {client.now:.6f} of client {client.number}"
 
     def check(answer: Message) -> None:
         message = only(client.reading.result(answer, GetPromptResult).messages)
@@ -141,7 +143,7 @@ def prompt(client: VirtualClient) -> None:
 
 
 def complete_slug(client: VirtualClient) -> None:
-    typed = client.random.choice(TYPED_BY_PEOPLE)
+    typed = client.one_of(TYPED_BY_PEOPLE)
 
     def check(answer: Message) -> None:
         values = client.reading.result(answer, CompleteResult).completion.values
@@ -151,5 +153,5 @@ def complete_slug(client: VirtualClient) -> None:
         "ref": {"type": "ref/prompt", "name": "handoff"},
         "argument": {"name": typed.argument, "value": typed.value},
     }
-    once: Check = client.answer_once(f"complete {typed.argument} {typed.value}", check)
-    client.ask("completion/complete", "completion/complete", params, once)
+    question = f"complete {typed.argument} {typed.value}"
+    client.ask_again("completion/complete", "completion/complete", params, question, check)

@@ -1,5 +1,6 @@
 """What clients ask of modes and tasks, in which proportion, and when an answer is right."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -17,7 +18,7 @@ from load_answers import (
     only,
     same,
 )
-from load_client import Ask, Mix, VirtualClient
+from load_client import Ask, Mix, Sent, VirtualClient
 from load_lists import complete_slug, discover, get_mode_info, list_modes, lists, prompt, read_mode, sound
 from load_project import CASES, MODES, Case
 from load_refusals import provoke
@@ -49,13 +50,7 @@ def create_task(client: VirtualClient) -> None:
     if len(client.works) >= MOST_WORKS:
         validate(client)
         return
-    mode, message = client.random.choice(MODES), f"Task of client {client.number} at {client.now:.6f}"
-
-    def check(answer: Message) -> None:
-        task = _created(client, answer, mode, message, None)
-        client.begin(task)
-
-    client.call("create_task", {"mode_slug": mode, "initial_message": message}, check)
+    _ask_for_task(client, f"Task of client {client.number} at {client.now:.6f}", client.begin)
 
 
 def create_subtask(client: VirtualClient) -> None:
@@ -64,29 +59,40 @@ def create_subtask(client: VirtualClient) -> None:
     if work is None or not parents or len(work.tasks) >= MOST_TASKS:
         create_task(client)
         return
-    parent, mode = client.random.choice(parents), client.random.choice(MODES)
-    message = f"Part of {parent.task_id}"
-    arguments = {"mode_slug": mode, "initial_message": message, "parent_session_id": parent.session_id}
+    parent = client.one_of(parents)
 
-    def check(answer: Message) -> None:
-        work.is_changing = False
-        task = _created(client, answer, mode, message, parent)
+    def add(task: Task) -> None:
         client.own(task.session_id)
         work.add(task)
 
-    client.call("create_task", arguments, check, work, parent)
+    _ask_for_task(client, f"Part of {parent.task_id}", add, work, parent)
     work.changes(parent)
 
 
-def _created(client: VirtualClient, answer: Message, mode: str, message: str, parent: Task | None) -> Task:
-    result = client.reading.result(answer, ToolAnswer[TaskCreated])
-    told = result.structured_content
-    due = TaskCreated(session_id=told.session_id, task_id=told.task_id, mode_slug=mode, state="active")
-    same(OWN, "the new task", told, due)
-    due_metadata = {"session_id": told.session_id, "task_id": told.task_id, "mode_slug": mode}
-    same(TYPED, "`metadata`", metadata_of(result), due_metadata)
-    client.given = told.session_id
-    return Task(told.session_id, told.task_id, mode, message, parent, client.now)
+def _ask_for_task(
+    client: VirtualClient,
+    message: str,
+    take: Callable[[Task], object],
+    work: Work | None = None,
+    parent: Task | None = None,
+) -> Sent:
+    mode, asked = client.one_of(MODES), client.now
+    arguments = {"mode_slug": mode, "initial_message": message}
+    if parent is not None:
+        arguments["parent_session_id"] = parent.session_id
+
+    def check(answer: Message) -> None:
+        if work is not None:
+            work.is_changing = False
+        result = client.reading.result(answer, ToolAnswer[TaskCreated])
+        told = result.structured_content
+        ids = {"session_id": told.session_id, "task_id": told.task_id}
+        same(OWN, "the new task", told, TaskCreated(**ids, mode_slug=mode, state="active"))
+        same(TYPED, "`metadata`", metadata_of(result), {**ids, "mode_slug": mode})
+        client.given = told.session_id
+        take(Task(told.session_id, told.task_id, mode, message, parent, asked))
+
+    return client.call("create_task", arguments, check, work, parent)
 
 
 def switch_mode(client: VirtualClient) -> None:
@@ -95,8 +101,8 @@ def switch_mode(client: VirtualClient) -> None:
     if work is None or not active:
         create_task(client)
         return
-    task = client.random.choice(active)
-    old, new = task.mode, client.random.choice(MODES)
+    task = client.one_of(active)
+    old, new = task.mode, client.one_of(MODES)
     reason = f"client {client.number} needs it" if client.random.random() < 0.7 else None
     arguments = {"session_id": task.session_id, "new_mode_slug": new, "reason": reason}
 
@@ -121,8 +127,8 @@ def complete_task(client: VirtualClient) -> None:
     if work is None or not active:
         create_task(client)
         return
-    task = client.random.choice(active)
-    status: FinalState = client.random.choice(("completed", "completed", "failed", "cancelled"))
+    task = client.one_of(active)
+    status: FinalState = client.one_of(("completed", "completed", "failed", "cancelled"))
     words = f"Done by client {client.number}" if client.random.random() < 0.7 else None
 
     def check(answer: Message) -> None:
@@ -158,7 +164,7 @@ def validate(client: VirtualClient) -> None:
     if work is None:
         create_task(client)
         return
-    task, case = client.random.choice(work.tasks), client.random.choice(CASES)
+    task, case = client.one_of(work.tasks), client.one_of(CASES)
     enforce = client.random.random() < 0.2
     arguments: dict[str, object] = {"session_id": task.session_id, "tool_name": case.tool}
     if case.path is not None:
@@ -196,7 +202,7 @@ def get_task_info(client: VirtualClient) -> None:
     if work is None:
         validate(client)
         return
-    task = client.random.choice(work.tasks)
+    task = client.one_of(work.tasks)
     messages, hierarchy = client.random.random() < 0.5, client.random.random() < 0.5
     due = work.shown(task, messages=messages, hierarchy=hierarchy)
     arguments = {"session_id": task.session_id, "include_messages": messages, "include_hierarchy": hierarchy}
@@ -212,7 +218,7 @@ def read_task(client: VirtualClient) -> None:
     if work is None:
         read_mode(client)
         return
-    task = client.random.choice(work.tasks)
+    task = client.one_of(work.tasks)
     due, uri = work.shown(task, messages=True, hierarchy=True), f"task://{task.session_id}"
 
     def check(answer: Message) -> None:
@@ -240,7 +246,7 @@ def hand_over(client: VirtualClient) -> None:
     if work is None:
         prompt(client)
         return
-    task, mode = client.random.choice(work.tasks), client.random.choice(MODES)
+    task, mode = client.one_of(work.tasks), client.one_of(MODES)
     opening = f"You take over a task from {task.mode} mode, in {mode} mode"
     facts = f"Session: {task.session_id}\nTask: {task.task_id}\nState: {task.state}"
 
@@ -339,13 +345,11 @@ def abandon(client: VirtualClient) -> None:
     if client.abandoned is not None:
         _cancel(client, client.abandoned)
         return
-    mode, message = client.random.choice(MODES), "Nobody will wait for this"
 
-    def check(answer: Message) -> None:
-        task = _created(client, answer, mode, message, None)
+    def leave(task: Task) -> None:
         client.left_alone.append((task.session_id, client.now))
 
-    sent = client.call("create_task", {"mode_slug": mode, "initial_message": message}, check)
+    sent = _ask_for_task(client, "Nobody will wait for this", leave)
     sent.is_turn = False
     client.abandoned = sent.id
     if client.random.random() < 0.5:

@@ -138,7 +138,8 @@ class Pipe:
             while (now := trio.current_time()) < until and not self._is_leaving:
                 for intended, client in pace.due(now):
                     client.turn(intended, now)
-                    lateness.record(now - intended)
+                    if intended < now:
+                        lateness.record(now - intended)
                 if self._outbox:
                     await self._flush()
                 else:

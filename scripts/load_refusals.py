@@ -25,7 +25,7 @@ def provoke(client: VirtualClient) -> None:
     if expired is not None:
         _call(client, "get_task_info", {"session_id": expired}, SESSION_EXPIRED)
         return
-    client.random.choice(_WAYS)(client)
+    client.one_of(_WAYS)(client)
 
 
 def _ask(client: VirtualClient, method: str, params: Params, due: Refusal) -> None:

@@ -55,6 +55,10 @@ class Report(Struct, frozen=True, kw_only=True):
     own_cpu: float
     servers_cpu: float
     """Shares of one core, over the whole run."""
+    own_microseconds_per_answer: float
+    """What the generator takes to ask and to judge; its inverse is the most that it can drive."""
+    load_average: float
+    """Of the machine: above its cores, others want them, too."""
     peak_rss_mb: float
     methods: list[MethodRow]
     limit: str
@@ -116,6 +120,11 @@ def sections(report: Report) -> list[Section]:
         ("not sent in time for the end", f"{report.not_sent:,}"),
         ("CPU of servers, cores", _number(report.servers_cpu)),
         ("CPU of this generator, cores", _number(report.own_cpu)),
+        (
+            "which could drive, as here, requests/s",
+            f"{1e6 / report.own_microseconds_per_answer:,.0f}" if report.answers else "-",
+        ),
+        ("load average of the machine", _number(report.load_average)),
         ("memory of servers at most, MB", _number(report.peak_rss_mb)),
         (
             "descriptors, threads at the end",
