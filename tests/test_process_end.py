@@ -23,6 +23,8 @@ def stopped(process: Process, first_id: int = 1) -> tuple[int, bytes]:
     Were a server that is only slow taken for one that has stopped, a test would pass that might have failed; never the
     other way round.
     """
+    process.send(ping("is it there?"))
+    assert process.receive() == answer("is it there?")
     os.set_blocking(process.stdin, False)
     next_id, pending, written = first_id, b"", 0
     while select.select([], [process.stdin], [], 0.5)[1]:

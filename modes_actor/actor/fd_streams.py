@@ -22,15 +22,15 @@ class _OneAtATime:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._busy = False
+        self.is_busy = False
 
     def __enter__(self) -> None:
-        if self._busy:
+        if self.is_busy:
             raise trio.BusyResourceError(f"another task is {self._what} this stream")
-        self._busy = True
+        self.is_busy = True
 
     def __exit__(self, *_: tuple[type[BaseException] | None, BaseException | None, TracebackType | None]) -> None:
-        self._busy = False
+        self.is_busy = False
 
 
 class _Descriptor:
@@ -127,6 +127,16 @@ class PipeSendStream(_ReadySendStream):
 
     def _write_now(self, data: memoryview) -> int:
         return os.write(self._fd, data)
+
+    def write_whole(self, data: bytes | bytearray) -> bool:
+        """Write all of it now, or nothing: POSIX promises that of what is no longer than PIPE_BUF. Never raises."""
+        if self._closed or self._writing.is_busy or len(data) > select.PIPE_BUF:
+            return False
+        try:
+            os.write(self._fd, data)
+        except OSError:  # full, or broken, which `send_all` will tell
+            return False
+        return True
 
 
 class SocketReceiveStream(_ReadyReceiveStream):

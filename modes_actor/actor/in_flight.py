@@ -28,9 +28,13 @@ class InFlight:
         self._deadline = math.inf
         self._waiting_for_place = trio.lowlevel.ParkingLot()
 
+    @property
+    def is_full(self) -> bool:
+        return len(self.entries) >= self._limit
+
     async def admit(self, request_id: RequestId) -> Entry:
         """Enter a request, once there is a place for it. Its id must not be here already."""
-        while len(self.entries) >= self._limit:
+        while self.is_full:
             await self._waiting_for_place.park()
         assert request_id not in self.entries
         entry = self.entries[request_id] = Entry(self._deadline)

@@ -4,6 +4,8 @@ Promises: a frame is whole or not there at all; frames leave in the order they w
 encoded bytes, and whoever may wait is made to wait while that count is over the limit.
 """
 
+from collections.abc import Callable
+
 import trio
 
 from modes_actor.wire import jsonrpc
@@ -19,7 +21,10 @@ class Outgoing:
         self._being_written = 0
         self._bell_send, self._bell = trio.open_memory_channel[None](1)
         self._waiting_for_room = trio.lowlevel.ParkingLot()
+        self._is_held = False
         self.is_full = False
+        self.write_whole: Callable[[bytearray], bool] = _cannot
+        """The writer's short cut: write all of this now, or nothing."""
 
     def post(self, message: jsonrpc.Outgoing) -> None:
         """Queue one frame; never waits. Raises what the encoder raises, and then nothing was queued."""
@@ -39,6 +44,22 @@ class Outgoing:
         self._frames += frame
         self._frames += b"\n"
         self._posted(before)
+
+    def hold(self) -> None:
+        """More frames are coming, without anything else getting a turn before `release`."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """What has gathered leaves at once where it can: a lone answer is not to wait until the writer has its turn."""
+        self._is_held = False
+        if not self._frames:
+            return
+        if self._being_written or not self.write_whole(self._frames):
+            self._ring()
+            return
+        self._frames.clear()
+        self.is_full = False
+        self._waiting_for_room.unpark_all()
 
     async def room(self) -> None:
         """Return once less than the limit is queued."""
@@ -68,9 +89,15 @@ class Outgoing:
     def _posted(self, before: int) -> None:
         if len(self._frames) + self._being_written >= self._limit:
             self.is_full = True
-        if before:
-            return
+        if not before and not self._is_held:
+            self._ring()
+
+    def _ring(self) -> None:
         try:
             self._bell_send.send_nowait(None)
         except (trio.WouldBlock, trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # it rings already, or the writer has gone and nobody will ever read this
+
+
+def _cannot(frames: bytearray) -> bool:
+    return False

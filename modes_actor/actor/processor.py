@@ -91,9 +91,12 @@ class Processor:
                 async for batch in batches:
                     self._shared.batch += 1
                     self._traces = log.isEnabledFor(logging.DEBUG)
+                    self._outgoing.hold()
                     for message in batch:
                         if self._outgoing.is_full:
+                            self._outgoing.release()
                             await self._outgoing.room()
+                            self._outgoing.hold()
                         if type(message) is Incoming:
                             work = self._accept(message, self._direct)
                             if work is not None:
@@ -102,6 +105,7 @@ class Processor:
                             await self._accept_array(message, working)
                         elif type(message) is Malformed:
                             self._refuse(message, self._direct)
+                    self._outgoing.release()
                 self._shared.peer.close()
                 relaying.cancel()
                 for listener, result in self._shared.subscriptions.end_all():
@@ -229,7 +233,10 @@ class Processor:
             working.start_soon(_aside, work)
             return
         try:
+            if self._in_flight.is_full:
+                self._outgoing.release()
             entry = await self._in_flight.admit(work.context.request_id)
+            self._outgoing.hold()
         except trio.Cancelled:
             if isinstance(work.awaitable, Coroutine):
                 work.awaitable.close()  # it will never run, and is not to be complained of

@@ -67,13 +67,18 @@ class Registry:
             self._families[method] = load
 
     def find(self, method: str) -> Handler | None:
-        handler = self._handlers.get(method)
-        if handler is None and (load := self._families.get(method)) is not None:
-            load(self)
-            handler = self._handlers[method]
-        return handler
+        if method not in self._handlers:
+            self._load(method)
+        return self._handlers.get(method)
 
     def listener(self, notification: str) -> Listener | None:
-        if notification not in self._listeners and (load := self._families.get(notification)) is not None:
-            load(self)
+        if notification not in self._listeners:
+            self._load(notification)
         return self._listeners.get(notification)
+
+    def _load(self, method: str) -> None:
+        """Load the family of a method, once: a client may well send a request's method as a notification, often."""
+        load = self._families.get(method)
+        if load is not None:
+            self._families = {name: other for name, other in self._families.items() if other is not load}
+            load(self)

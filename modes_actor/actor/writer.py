@@ -7,6 +7,7 @@ as long as it likes to read; during shutdown, one that reads nothing for `patien
 import errno
 import logging
 import math
+from typing import Protocol, runtime_checkable
 
 import trio
 
@@ -18,6 +19,13 @@ _GONE = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ESHUTDOWN, errno.E
 """How an end that was closed announces itself; EIO is a terminal's way."""
 
 log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class WritesWhole(Protocol):
+    """A stream that can write a little at once, whole or not at all."""
+
+    def write_whole(self, data: bytearray) -> bool: ...
 
 
 class ClientGone(Exception):
@@ -42,6 +50,8 @@ class Writer:
 
     async def run(self, stream: trio.abc.SendStream) -> None:
         """Write until the queue is closed and empty. Raises `ClientGone` when nobody reads any more."""
+        if isinstance(stream, WritesWhole):
+            self._outgoing.write_whole = stream.write_whole
         while (frames := await self._outgoing.take()) is not None:
             if len(frames) <= PIECE_SIZE:
                 await self._write(stream, frames)
