@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from msgspec import inspect
 
@@ -10,7 +11,10 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 
 def choices_at(params: object, path: str) -> list[str | int]:
     """The values that the type allows at a path as msgspec writes it (`clientInfo.icons[1].theme`)."""
-    return list(_choices(inspect.type_info(params), path))
+    return list(_choices(_type_info(params), path))
+
+
+_type_info = cache(inspect.type_info)  # it takes longer than all else about a request
 
 
 def _choices(type_: inspect.Type, path: str) -> Iterator[str | int]:
