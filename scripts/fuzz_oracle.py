@@ -1,0 +1,352 @@
+"""What a server must do with a line, given the lines before it: answer or not, how often, and with which outcomes.
+
+An outcome is a number: `RESULT`, an error's code, `BUSY` for an error that says it is retryable, or a code below
+`TOOL_ERROR` for a tool's error that is a result (stateless era).
+"""
+
+import re
+from collections import Counter
+from typing import Any, Final
+
+from fuzz_reading import INVALID_REQUEST, PARSE_ERROR, Id, Understood
+from fuzz_types import METHODS, fits_struct, tools
+from msgspec import UNSET, Struct
+
+from modes_actor.actor.limits import Limits
+from modes_actor.wire.notifications import CANCELLED, INITIALIZED, ROOTS_CHANGED
+from modes_actor.wire.versions import (
+    HANDSHAKE_VERSIONS,
+    V2026_07_28,
+    Era,
+    Version,
+    handshake_version,
+)
+
+RESULT: Final = 0
+BUSY: Final = 1
+TOOL_ERROR: Final = -1_000_000
+
+METHOD_NOT_FOUND, INVALID_PARAMS, UNSUPPORTED_VERSION = -32601, -32602, -32022
+MODE_NOT_FOUND, TASK_NOT_FOUND, SESSION_EXPIRED, VALIDATION = -32001, -32002, -32003, -32004
+TOOL_RESTRICTED, FILE_RESTRICTED = -32005, -32006
+
+Outcomes = frozenset[int]
+ONLY: Final = {
+    code: frozenset({code}) for code in (RESULT, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, UNSUPPORTED_VERSION)
+}
+
+ANCHORS: Final = 24
+"""Sessions that live from the beginning of an episode to its end. Lines name them by their numbers."""
+EXPIRED: Final = 4
+"""Sessions that have expired before."""
+ANCHOR_FORM: Final = re.compile(rb"sess_0{20}(0|f)([0-9a-f]{11})")
+"""With an `f`, a session that has expired."""
+
+
+def anchor(number: int, *, expired: bool = False) -> str:
+    return f"sess_{'0' * 20}{'f' if expired else '0'}{number:011x}"
+
+
+class Array(Struct, eq=False):
+    """An array of messages, whose answers come as one array."""
+
+    idless: Counter[int]
+    silent: bool = False
+    """Whether none of its answers has an id."""
+    answered: bool = False
+
+
+class Expectation(Struct, eq=False):
+    """What a request with an id must be answered with."""
+
+    id: Id
+    outcomes: Outcomes
+    line: int
+    method: str
+    version: str
+    may_wait: bool = False
+    """A cancellation may suppress its answer."""
+    optional: bool = False
+    at_end: bool = False
+    loose: bool = False
+    """It may be refused without an id instead."""
+    array: Array | None = None
+
+    @property
+    def late(self) -> bool:
+        """Whether its answer may come after those to later lines. An array waits for the last of its own."""
+        return self.may_wait or self.array is not None
+
+
+class Oracle:
+    def __init__(self, slugs: frozenset[str], *, anchors: int) -> None:
+        self._slugs = slugs
+        self._anchors = anchors
+        self._handshake: Version | None = None
+        self._declares_roots = False
+        self._spoke_stateless = False
+        self._tasks_ended = False
+        self.may_be_asked = False
+        """Whether the server may ask this client for its roots, and let it wait for the answer meanwhile."""
+        self.pending: dict[Id, list[Expectation]] = {}
+        self.loose: list[Expectation] = []
+        self.idless: Counter[tuple[int, bool]] = Counter()
+        """Errors without a readable id that must have come: codes, and whether they say `id: null`."""
+        self.loose_idless = 0
+        """Besides those: lines that must be refused, with one code or another."""
+        self.loose_silence = 0
+        """And lines that may be refused or pass in silence."""
+        self.arrays: list[Array] = []
+        """Those that hold messages in which no id can be read."""
+        self._listeners: set[Id] = set()
+
+    def take(self, understood: Understood, request_id: Any, line: int) -> None:
+        """The next line. `request_id` goes before the id that was understood: many lines differ in nothing else."""
+        match understood.kind:
+            case "request":
+                self._request(understood, request_id, line, None)
+            case "refused":
+                self._refused(understood, request_id, line, None)
+            case "notification":
+                self._notification(understood)
+                self.loose_silence += understood.loose
+            case "response":
+                self.loose_silence += understood.loose
+            case "array":
+                self._array(understood, line)
+
+    @property
+    def _null_ids(self) -> bool:
+        if self._handshake is not None:
+            return self._handshake.null_ids
+        return not self._spoke_stateless
+
+    def _refused(self, understood: Understood, request_id: Any, line: int, array: Array | None) -> None:
+        if request_id is UNSET:
+            if array is not None:
+                array.idless[understood.code] += 1
+            elif understood.loose:
+                self.loose_idless += 1
+            else:
+                self.idless[understood.code, self._null_ids] += 1
+            return
+        expected = Expectation(request_id, frozenset({understood.code}), line, "-", "-", array=array)
+        if understood.loose:
+            expected.outcomes |= {PARSE_ERROR}
+            expected.loose = True
+            self.loose.append(expected)
+        self._expect(expected)
+
+    def _notification(self, understood: Understood) -> None:
+        method = understood.method
+        if method == CANCELLED and understood.fits:
+            request_id = understood.params["requestId"]
+            for expected in self.pending.get(request_id, ()):
+                expected.optional = expected.optional or expected.may_wait or expected.at_end
+            if request_id in self._listeners:
+                self._listeners.remove(request_id)
+                self.pending[request_id] = [each for each in self.pending[request_id] if not each.at_end]
+        elif method in (INITIALIZED, ROOTS_CHANGED) and self._declares_roots:
+            self.may_be_asked = True
+
+    def _array(self, understood: Understood, line: int) -> None:
+        items = understood.items or []
+        takes_arrays = self._handshake is not None and self._handshake.arrays
+        if not takes_arrays or not 1 <= len(items) <= 1024:
+            self.idless[INVALID_REQUEST, self._null_ids] += 1
+            return
+        array = Array(Counter())
+        for item in items:
+            if item.kind == "request" and item.method == "initialize":
+                self._expect(Expectation(_id(item), ONLY[INVALID_REQUEST], line, item.method, "-", array=array))
+            elif item.kind == "request":
+                self._request(item, item.id, line, array)
+            elif item.kind == "refused":
+                self._refused(item, item.id, line, array)
+            elif item.kind == "notification":
+                self._notification(item)
+        if array.idless:
+            array.silent = all(item.kind == "notification" or item.id is UNSET for item in items)
+            self.arrays.append(array)
+
+    def _request(self, understood: Understood, request_id: Any, line: int, array: Array | None) -> None:
+        method = understood.method
+        version, outcomes = self._caller(understood, request_id)
+        served = False
+        may_wait = False
+        if version is not None and array is not None and not version.arrays:
+            outcomes = ONLY[INVALID_REQUEST]
+        elif version is not None:
+            if method not in version.methods or method not in METHODS:
+                outcomes = ONLY[METHOD_NOT_FOUND]
+            elif not understood.fits:
+                outcomes = ONLY[INVALID_PARAMS]
+            else:
+                served = True
+                outcomes, may_wait = self._served(understood, version)
+        known = method if method in METHODS else "an unknown method"
+        name = "-" if version is None else version.name
+        if served and method == "initialize" and self._handshake is not None:
+            name = self._handshake.name
+        expected = Expectation(request_id, outcomes, line, known, name, may_wait=may_wait, array=array)
+        if understood.loose:
+            expected.loose = True
+            expected.outcomes = outcomes | {PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, VALIDATION}
+            expected.outcomes |= {TOOL_ERROR + VALIDATION}
+            self.loose.append(expected)
+        if served and method == "subscriptions/listen":
+            if len(self._listeners) >= _LISTENERS:
+                expected.outcomes = frozenset({BUSY})
+            else:
+                expected.at_end = True
+                self._listeners.add(request_id)
+        self._expect(expected)
+
+    def _caller(self, understood: Understood, request_id: Id) -> tuple[Version | None, Outcomes]:
+        """In which version it is served, or what comes of it if in none."""
+        if request_id in self._listeners:
+            return None, ONLY[INVALID_REQUEST]
+        if not understood.meta_fits:
+            return None, ONLY[INVALID_PARAMS]
+        if understood.version is not UNSET:
+            if understood.version != V2026_07_28.name:
+                return None, ONLY[UNSUPPORTED_VERSION]
+            self._spoke_stateless = True
+            return (V2026_07_28 if understood.has_capabilities else None), ONLY[INVALID_PARAMS]
+        if self._handshake is not None:
+            return self._handshake, ONLY[RESULT]
+        return (HANDSHAKE_VERSIONS[0] if understood.method in ("initialize", "ping") else None), ONLY[INVALID_PARAMS]
+
+    def _expect(self, expected: Expectation) -> None:
+        others = self.pending.get(expected.id)
+        if others is None:
+            self.pending[expected.id] = [expected]
+            return
+        if any(each.may_wait for each in others):
+            expected.outcomes |= ONLY[INVALID_REQUEST]  # its id may be in use still
+        others.append(expected)
+
+    def _served(self, understood: Understood, version: Version) -> tuple[Outcomes, bool]:
+        """What may come of a request whose params fit, and whether it may wait."""
+        method, params = understood.method, understood.params if understood.params is not UNSET else {}
+        is_stateless = version.era is Era.STATELESS
+        if method == "initialize":
+            self._handshake = handshake_version(params["protocolVersion"])
+            self._declares_roots = params["capabilities"].get("roots") is not None
+        known = understood.outcomes.get(is_stateless)
+        if known is None:
+            found, writes = self._outcomes(method, params)
+            if is_stateless:
+                found = {_stateless(each, method) for each in found}
+            known = understood.outcomes[is_stateless] = (frozenset(found), writes)
+        outcomes, may_wait = known
+        if method == "tools/call":
+            if params["name"] == "complete_task":
+                self._tasks_ended = True
+            if self._tasks_ended and may_wait:
+                outcomes |= {TOOL_ERROR + VALIDATION if is_stateless else VALIDATION}
+        if self.may_be_asked and not is_stateless and method in _WAIT_FOR_ROOTS:
+            return outcomes | {BUSY}, True
+        return outcomes, may_wait
+
+    def _outcomes(self, method: str, params: dict[str, Any]) -> tuple[set[int], bool]:
+        """In the handshake era's numbers."""
+        match method:
+            case "tools/call":
+                return self._tool(params["name"], params.get("arguments"))
+            case "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list":
+                return {RESULT if params.get("cursor") is None else INVALID_PARAMS}, False
+            case "resources/read":
+                return self._read(params["uri"]), False
+            case "prompts/get":
+                return self._prompt(params["name"], params.get("arguments") or {}), False
+            case _:
+                return {RESULT}, False
+
+    def _tool(self, name: str, arguments: Any) -> tuple[set[int], bool]:
+        struct = tools().get(name)
+        if struct is None:
+            return {INVALID_PARAMS}, False
+        given = {} if arguments is None else arguments
+        if not fits_struct(given, struct):
+            return {VALIDATION}, False
+        match name:
+            case "list_modes":
+                return {RESULT}, False
+            case "get_mode_info":
+                return self._mode(given["mode_slug"]), False
+            case "create_task":
+                parent = given.get("parent_session_id")
+                above = {RESULT} if parent is None else self._session(parent)
+                return _first(
+                    {VALIDATION} if above == {VALIDATION} else {RESULT}, self._mode(given["mode_slug"]), above
+                )
+            case "switch_mode":
+                session, mode = self._session(given["session_id"]), self._mode(given["new_mode_slug"])
+                if VALIDATION in (*session, *mode):
+                    return {VALIDATION}, True
+                return _first(session, mode)
+            case "get_task_info":
+                return self._session(given["session_id"]), False
+            case "validate_tool_use":
+                if not given["tool_name"].strip():
+                    return {VALIDATION}, True
+                told = {RESULT, TOOL_RESTRICTED, FILE_RESTRICTED} if given.get("enforce") else {RESULT}
+                return _first(self._session(given["session_id"]), told)
+            case "complete_task":
+                return _first(self._session(given["session_id"]))
+            case _:
+                return {RESULT, MODE_NOT_FOUND, TASK_NOT_FOUND, SESSION_EXPIRED, VALIDATION}, True
+
+    def _mode(self, slug: str) -> set[int]:
+        if re.fullmatch("[a-zA-Z0-9-]+", slug) is None:
+            return {VALIDATION}
+        return {RESULT if slug in self._slugs else MODE_NOT_FOUND}
+
+    def _session(self, session_id: str) -> set[int]:
+        if re.fullmatch("sess?_[A-Za-z0-9]{4,64}", session_id) is None:
+            return {VALIDATION}
+        found = ANCHOR_FORM.fullmatch(session_id.encode())
+        is_expired = found is not None and found[1] == b"f"
+        if found is None or int(found[2], 16) >= (EXPIRED if is_expired else self._anchors):
+            return {TASK_NOT_FOUND}
+        return {SESSION_EXPIRED if is_expired else RESULT}
+
+    def _read(self, uri: str) -> set[int]:
+        if uri.startswith("task://"):
+            return self._session(uri.removeprefix("task://"))
+        slug, slash, part = uri.removeprefix("mode://").partition("/")
+        if not uri.startswith("mode://") or (slash and part not in ("config", "system_prompt")):
+            return {VALIDATION}
+        return self._mode(slug)
+
+    def _prompt(self, name: str, arguments: dict[str, str]) -> set[int]:
+        if name in self._slugs:
+            return {RESULT}
+        if name != "handoff" or not {"session_id", "to_mode"} <= arguments.keys():
+            return {INVALID_PARAMS}
+        session, mode = self._session(arguments["session_id"]), self._mode(arguments["to_mode"])
+        return {VALIDATION} if VALIDATION in (*session, *mode) else _first(session, mode)[0]
+
+
+_LISTENERS: Final = Limits().listeners
+_WAIT_FOR_ROOTS: Final = frozenset(
+    {"tools/call", "resources/list", "resources/read", "prompts/list", "prompts/get", "completion/complete"}
+)
+
+
+def _id(understood: Understood) -> Id:
+    assert isinstance(understood.id, int | str)
+    return understood.id
+
+
+def _first(*checks: set[int]) -> tuple[set[int], bool]:
+    """The first check that does not pass decides. All of these may wait for the store."""
+    return next((each for each in checks if each != {RESULT}), {RESULT}), True
+
+
+def _stateless(outcome: int, method: str) -> int:
+    """The tools' own errors are results there, and those of other methods are about the params."""
+    if not -32010 < outcome < -32000:
+        return outcome
+    return TOOL_ERROR + outcome if method == "tools/call" else INVALID_PARAMS
