@@ -4,6 +4,7 @@ A path is judged by where it leads. A client may be Node, Python or a shell: whe
 """
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,15 @@ def test_an_unusable_path_is_denied_even_where_every_file_is_allowed(
     found = decided(root, mode(pattern), "write_to_file", {"path": path})
     assert isinstance(found, Denied)
     assert (found.code, found.rule, found.allowed_in) == (ErrorCode.FILE_RESTRICTION_ERROR, HOUSE_RULE, ())
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"), [(r"docs\a.md", True), (r"docs\..\src\x.py", False), (r"docs\a.md:stream", False)]
+)
+def test_on_windows_a_backslash_separates(monkeypatch: pytest.MonkeyPatch, may: Ask, path: str, expected: bool) -> None:
+    """There the file is judged that it leads to; what names a stream of a file is another file."""
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert may("write_to_file", path=path) is expected
 
 
 @pytest.mark.parametrize("path", ["deep/../x.py", "deep/../../docs/x.py", "docs/to-source/../a.md"])

@@ -1,0 +1,153 @@
+"""Rules of the house that only its source can show: what is written where, and what is written nowhere else."""
+
+import ast
+import importlib
+import pkgutil
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import modes_actor
+from modes_actor.wire.errors import RequestError
+from modes_actor.wire.versions import Era
+from tests.process import ROOT
+
+PACKAGE = Path(modes_actor.__file__).parent
+TREES = {
+    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+LONGEST_MODULE = 450
+"""Lines. Most have less than 400; one sitting is enough for this, too."""
+
+NO_SERVER = ("client/", "supervising/", "health.py")
+"""These talk to a server, or stand before one, and are none."""
+ROOMS_WITH_ERRORS = ("wire", "actor", "modes", "store", "sessions", "surface")
+
+
+def where(kind: type[ast.AST], name: str) -> set[str]:
+    """The server's modules that have such a node of that name."""
+    return {
+        module
+        for module, tree in TREES.items()
+        if not module.startswith(NO_SERVER)
+        and any(_name(node) == name for node in ast.walk(tree) if type(node) is kind)
+    }
+
+
+def _name(node: ast.AST) -> str | None:
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+            return name
+    return None
+
+
+def texts(tree: ast.Module) -> Iterator[str]:
+    """Every text of a module that is more than a remark."""
+    remarks = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in remarks:
+            yield node.value
+
+
+def test_what_versions_there_are_is_written_in_one_place() -> None:
+    """Their names, and so all that differs between them by name."""
+    named = {
+        module
+        for module, tree in TREES.items()
+        if any(re.search(r"\b20\d\d-\d\d-\d\d\b", text) for text in texts(tree))
+    }
+    constants = {
+        module
+        for module, tree in TREES.items()
+        for node in ast.walk(tree)
+        if re.fullmatch(r"V20\d\d_\d\d_\d\d", _name(node) or "")
+    }
+    assert (named, constants) == ({"wire/versions.py"}, {"wire/versions.py"})
+
+
+def test_no_handler_asks_for_the_version() -> None:
+    """Nor for the era; but whether there is a handshake client to ask where it works is a question about eras."""
+    asking = where(ast.Name, "Era") | where(ast.Attribute, "era")
+    above_the_actor = {module for module in asking if not module.startswith(("wire/", "actor/", "cli/"))}
+    assert above_the_actor == {"surface/roots.py"}
+
+
+def test_exceptions_become_answers_in_one_place() -> None:
+    """By one table; an array that would be too long is an error without an exception."""
+    assert where(ast.Call, "error_object") == {"actor/processor.py"}
+    assert where(ast.Call, "ErrorResponse") == {"actor/processor.py", "actor/replies.py"}
+
+
+def test_only_the_writer_writes_to_the_client() -> None:
+    """Nobody else has a stream to write to, or claims the process's own."""
+    assert where(ast.Call, "send_all") == {"actor/writer.py"}
+    assert where(ast.Call, "claim_stdio") == {"cli/serve.py"}
+
+
+def test_decisions_are_made_in_one_place() -> None:
+    """Whoever says yes or no has asked there."""
+    made = where(ast.Call, "Allowed") | where(ast.Call, "Denied")
+    assert made == {"modes/decisions.py"}
+
+
+def test_nothing_in_the_modes_room_waits() -> None:
+    """No `async`, no `await`, no Trio."""
+    waiting = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
+    modes = {module: tree for module, tree in TREES.items() if module.startswith("modes/")}
+    assert len(modes) > 10
+    waits = {module for module, tree in modes.items() if any(isinstance(node, waiting) for node in ast.walk(tree))}
+    assert (waits, {module for module in where(ast.alias, "trio") if module in modes}) == (set(), set())
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_a_module_is_read_in_one_sitting(module: str) -> None:
+    """What grows beyond that is two things by then."""
+    assert len((PACKAGE / module).read_text(encoding="utf-8").splitlines()) <= LONGEST_MODULE
+
+
+def test_no_error_has_a_code_that_the_stateless_era_forbids() -> None:
+    """JSON-RPC's own five, and the two that the specification gave a meaning; none of the handshake era's."""
+    for room in ROOMS_WITH_ERRORS:
+        for found in pkgutil.walk_packages([str(PACKAGE / room)], f"modes_actor.{room}."):
+            importlib.import_module(found.name)
+    codes = {
+        int(kind.__new__(kind).code_in(Era.STATELESS)) for kind in _below(RequestError) if getattr(kind, "code", None)
+    }
+    assert codes == {-32700, -32600, -32601, -32602, -32603, -32021, -32022}
+
+
+def _below(kind: type[RequestError]) -> Iterator[type[RequestError]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _below(below)
+
+
+def test_the_dependencies_are_those_that_are_told_of() -> None:
+    """Trio and msgspec first, each with its reason in the README; no stubs that hide Trio's own types, no asyncio."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    runtime, development = (
+        {re.split(r"[^\w-]", entry)[0] for entry in entries}
+        for entries in (project["dependencies"], project["optional-dependencies"]["dev"])
+    )
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = readme[readme.index("## Dependencies") : readme.index("## Working on it")].lower()
+    assert {"trio", "msgspec"} <= runtime
+    assert {name for name in runtime if name not in section} == set()
+    assert "trio-typing" in section
+    assert "trio-typing" not in runtime | development
+    assert where(ast.alias, "asyncio") == set()
+
+
+def test_the_distribution_has_its_name() -> None:
+    """What is installed, and what is imported."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert (settings["project"]["name"], packages) == ("modes-actor", ["modes_actor"])
