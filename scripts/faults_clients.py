@@ -110,9 +110,9 @@ async def _lazy(scene: Scene, be_lazy: Callable[[Server], None]) -> None:
 async def _growth(server: Server, before: float) -> float:
     most = before
     with trio.move_on_after(LOOK_SECONDS):
-        while True:
-            most = max(most, server.memory_mb())
+        while most - before < GROWTH_MB:
             await trio.sleep(0.05)
+            most = max(most, server.memory_mb())
     return most - before
 
 

@@ -4,6 +4,7 @@ import sqlite3
 import sys
 import time
 from contextlib import AbstractAsyncContextManager, closing
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Final
 
@@ -118,10 +119,11 @@ class Sessions(Struct):
 async def clock(scene: Scene) -> None:
     """Sessions are used, the clock jumps, and some of them are asked for. The others stay as they are."""
     time_of, sessions = Clock(scene.ground.directory), Sessions()
-    for _ in scene.rounds(at_least=2):
+    jumps = cycle(scene.random.sample(JUMPS, len(JUMPS)))
+    for _ in scene.rounds():
         async with server_of(scene, time_of) as server:
-            for _ in range(JUMPS_OF_A_LIFE):
-                await _jump(scene, server, time_of, sessions)
+            for seconds in islice(jumps, JUMPS_OF_A_LIFE):
+                await _jump(scene, server, time_of, sessions, seconds)
         # The next server knows all that the last one knew: it ended politely.
     async with server_of(scene, time_of) as server:
         for each in list(sessions.of.values()):
@@ -135,10 +137,9 @@ async def clock(scene: Scene) -> None:
     )
 
 
-async def _jump(scene: Scene, server: Server, time_of: Clock, sessions: Sessions) -> None:
+async def _jump(scene: Scene, server: Server, time_of: Clock, sessions: Sessions, seconds: float) -> None:
     for _ in range(3):
         await sessions.create(scene, server, time_of)
-    seconds = scene.random.choice(JUMPS)
     if abs(time_of.offset + seconds) > FARTHEST:
         seconds = -time_of.offset
     before = time_of.now()

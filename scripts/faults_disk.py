@@ -8,7 +8,6 @@ directory, or a directory of somebody else for a server of another user.
 
 import ctypes
 import os
-import resource
 import shutil
 import subprocess
 import time
@@ -106,6 +105,8 @@ def small_disk(scene: Scene) -> Iterator[Full]:
 @contextmanager
 def limited_files(scene: Scene) -> Iterator[Full]:
     """A limit on the size of the server's files: it may not write beyond where its log is now."""
+    import resource  # which not every system has
+
     scene.ground.new_store()
 
     def take(server: Server) -> None:
