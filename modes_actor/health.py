@@ -236,12 +236,13 @@ async def _see_out(process: trio.Process, grace: float) -> None:
         with trio.move_on_after(grace):
             await process.wait()
             break
-        _end_group(process, politely=politely)
+        end_group(process, politely=politely)
     await process.wait()
-    _end_group(process, politely=False)  # what it left behind
+    end_group(process, politely=False)  # what it left behind
 
 
-def _end_group(process: trio.Process, *, politely: bool) -> None:
+def end_group(process: trio.Process, *, politely: bool) -> None:
+    """End a process that was started in a session of its own, and all that it has started."""
     if sys.platform == "win32":
         process.terminate()  # there are no groups, and no politeness
         return

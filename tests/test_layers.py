@@ -13,6 +13,7 @@ PACKAGE = Path(modes_actor.__file__).parent
 LAYERS = {
     "__main__": 10,
     "cli": 9,
+    "supervising": 8.5,
     "health": 8,
     "embedding": 8,  # the server, and what it serves, for other programs
     "server": 7,
