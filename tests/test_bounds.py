@@ -5,7 +5,9 @@ import trio
 import trio.testing
 
 from modes_actor.actor.limits import Limits
+from modes_actor.actor.outgoing import Outgoing
 from modes_actor.actor.subscriptions import ToolsChanged
+from modes_actor.wire import jsonrpc
 from modes_actor.wire.base import PROTOCOL_VERSION_KEY
 from modes_actor.wire.versions import V2026_07_28
 from tests.conversation import Json, talking
@@ -134,8 +136,16 @@ async def test_an_error_does_not_grow_with_what_it_complains_of(method: str, par
         assert len(str(error)) < 3_000
 
 
-async def test_finished_work_of_a_client_that_does_not_read_stays_in_flight() -> None:
+async def test_finished_work_of_a_client_that_does_not_read_stays_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its answers would be queued past the bound, however many requests there are."""
+    posted: list[object] = []
+    post = Outgoing.post
+
+    def counted(queue: Outgoing, message: jsonrpc.Outgoing) -> None:
+        posted.append(message)
+        post(queue, message)
+
+    monkeypatch.setattr(Outgoing, "post", counted)
     gate = Gate()
     limits = Limits(queued_bytes=10_000, in_flight=3)
     async with talking(sample_offer(gate), limits=limits, client_must_read=True) as client:
@@ -143,9 +153,10 @@ async def test_finished_work_of_a_client_that_does_not_read_stays_in_flight() ->
         waits = [client.compose("tools/call", {"name": "wait"}, id=number) for number in range(9)]
         await client.send(*waits[:3], big, *waits[3:])
         await trio.testing.wait_all_tasks_blocked()
+        posted.clear()
         gate.opened.set()
         await trio.testing.wait_all_tasks_blocked()
-        assert gate.entered == 3
+        assert (gate.entered, posted) == (3, [])
         answered = [str((await client.receive())["id"]) for _ in range(10)]
         assert sorted(answered) == [*map(str, range(9)), "big"]
 

@@ -55,11 +55,12 @@ async def test_what_came_in_one_read_is_answered_in_one_write() -> None:
 
 
 async def test_a_client_that_reads_nothing_is_waited_for_while_serving(autojump_clock: trio.testing.MockClock) -> None:
-    """A day later it gets every answer: only the end has a deadline."""
+    """A day later it gets every answer, and the next one: only the end has a deadline."""
     async with talking(sample_offer(), version=None, client_must_read=True) as client:
         await client.send(*(client.compose("ping", id=number) for number in range(100)))
         await trio.sleep(A_DAY)
         assert [(await client.receive())["id"] for _ in range(100)] == list(range(100))
+        assert await client.result("ping") == {}
 
 
 def test_the_bounds_are_the_promised_ones() -> None:
