@@ -55,6 +55,8 @@ SOAK_SECONDS: Final = 2 * 3600.0
 SAMPLES: Final = 3_600
 """Of a run at the most; a longer one is sampled less often than each second."""
 GARBAGE: Final = 50_000
+BEHIND: Final = 0.01
+"""Of all requests: more that came too late for the end are more than an unlucky moment."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -234,7 +236,7 @@ class Load:
             own_cpu=own_cpu,
             servers_cpu=servers_cpu,
             cores=os.cpu_count() or 1,
-            not_sent=not_sent,
+            behind=not_sent > sent * BEHIND,
             is_open=plan.rate is not None,
             thinks=plan.think > 0,
         )

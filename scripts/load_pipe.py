@@ -125,7 +125,7 @@ class Pipe:
         client.intended = client.now = trio.current_time()
         opening(client)
         await self._flush()
-        await self._settle()
+        await self.settle()
         if not client.is_stateless:
             self.post(b'{"jsonrpc":"2.0","method":"%b"}' % INITIALIZED.encode())
             await self._flush()
@@ -147,7 +147,7 @@ class Pipe:
                         await trio.sleep_forever()
         finally:
             self._pace = None
-        await self._settle()
+        await self.settle()
 
     async def leave(self) -> None:
         """Close the pipe; the server must finish what is open and end well."""
@@ -194,7 +194,7 @@ class Pipe:
         except trio.BrokenResourceError:
             self._is_leaving = True  # the reader says why
 
-    async def _settle(self) -> None:
+    async def settle(self) -> None:
         """Wait until everything is answered and every change is told."""
         self._settled = trio.Event()
         self._look_whether_settled()
@@ -225,7 +225,7 @@ class Pipe:
             end = block.rfind(b"\n") + 1
             rest = block[end:]
             if end:
-                self._take_block(block[:end], trio.current_time())
+                self.take_block(block[:end], trio.current_time())
                 if self._pace is None:
                     self._look_whether_settled()
                 else:
@@ -238,7 +238,8 @@ class Pipe:
         self._waiting.deadline = 0.0
         self._settled.set()
 
-    def _take_block(self, block: bytes, now: float) -> None:
+    def take_block(self, block: bytes, now: float) -> None:
+        """Judge whole lines that a server said."""
         try:
             messages = _decode_messages(block)
         except msgspec.MsgspecError:

@@ -92,14 +92,14 @@ def busy_verdict(busy: int, sent: int) -> Verdict:
     return Verdict(promise, f"{busy:,} of {sent:,}", busy <= sent * MOST_BUSY)
 
 
-def limit_of(*, own_cpu: float, servers_cpu: float, cores: int, not_sent: int, is_open: bool, thinks: bool) -> str:
+def limit_of(*, own_cpu: float, servers_cpu: float, cores: int, behind: bool, is_open: bool, thinks: bool) -> str:
     """What was measured: the servers, the generator, or only the pace."""
     if own_cpu >= GENERATOR_FULL:
         return f"the generator: it took {own_cpu:.0%} of a core, the servers could do more"
     if own_cpu + servers_cpu >= GENERATOR_FULL * cores:
         return f"the machine: generator and servers together took {own_cpu + servers_cpu:.1f} of {cores} cores"
     if is_open:
-        return "the servers: they did not keep up" if not_sent else "the rate that was asked for"
+        return "the servers: they did not keep up" if behind else "the rate that was asked for"
     return "the clients, which think" if thinks else "the servers, and the way to them"
 
 

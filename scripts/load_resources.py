@@ -21,6 +21,8 @@ LONG_ENOUGH: Final = 600.0
 """Seconds of a second half from which a trend can be told from noise."""
 SHORT_ALLOWANCE_KB: Final = 32 * KB
 """What a server may grow by in a shorter one, in which caches still fill, before it counts as leaking."""
+SHORT_ALLOWANCE: Final = 32
+"""The same for descriptors and threads: files that are opened late."""
 _PAIRS: Final = 400
 """Samples of which all pairs are looked at: more are thinned out."""
 
@@ -117,4 +119,7 @@ def _count(what: str, points: Sequence[tuple[float, float]], seconds: float) -> 
     if math.isnan(slope):
         return Verdict(promise, "too few samples", None)
     grown = slope * seconds
-    return Verdict(promise, f"trend {grown:+.1f} for each server, {points[-1][1]:.1f} at the end", grown < 1)
+    found = f"trend {grown:+.1f} for each server, {points[-1][1]:.1f} at the end"
+    if 1 <= grown < SHORT_ALLOWANCE and seconds < LONG_ENOUGH:
+        return Verdict(promise, f"{found}, which is too short to tell", None)
+    return Verdict(promise, found, grown < 1)

@@ -1,0 +1,269 @@
+"""The load test runs and finds nothing wrong; it finds what is wrong with bad servers; and its figures are right."""
+
+import math
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.load_bench import answers, histograms
+from tests.scripts import run_script, script
+
+paces, resources, reports = script("load_pace"), script("load_resources"), script("load_report")
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="bad servers are made of descriptors and signals")
+REPEATABLE = settings(derandomize=True, database=None, deadline=None, max_examples=100)
+
+BAD_SERVER = """
+import os
+from modes_actor.actor.outgoing import Outgoing
+from modes_actor.cli import main
+from modes_actor.surface.house import House
+from modes_actor.wire.jsonrpc import ErrorObject, ErrorResponse, Notification, Response
+
+post, session, posted, sessions = Outgoing.post, House.session, [], []
+
+def post_badly(self, message):
+    posted.append((bytearray(b"x" * 600_000), os.dup(2)))
+    turn = len(posted) if len(posted) < 100 else 1
+    if turn % 10 == 3 and type(message) is Response:
+        message = Response(message.id, {"nonsense": True})
+    if turn % 10 == 6 and type(message) is Response:
+        message = ErrorResponse(message.id, ErrorObject(-32603, "Internal error"))
+    post(self, message)
+    if turn % 10 == 0:
+        post(self, message)
+        self.post_encoded(b"stray output")
+        post(self, Notification("notifications/resources/updated", {"uri": "task://sess_" + "0" * 32}))
+
+def confuse(self, session_id, context):
+    sessions.append(session(self, session_id, context))
+    return sessions[0]
+
+Outgoing.post, House.session = post_badly, confuse
+main([])
+os._exit(3)
+"""
+"""Says things twice, and what nobody asked for; answers nonsense; takes all sessions for one; leaks; ends badly."""
+
+
+def broken(report: Any) -> set[str]:
+    return {verdict["promise"] for verdict in report["verdicts"] if verdict["kept"] is False}
+
+
+@posix_only
+def test_clients_of_both_eras_share_servers_and_each_gets_its_own_answers(tmp_path: Path) -> None:
+    """Nothing is broken, all kinds of requests were answered, and the chart can be read."""
+    chart = tmp_path / "chart.svg"
+    words = (
+        "--clients",
+        "12",
+        "--servers",
+        "2",
+        "--think",
+        "0",
+        "--duration",
+        "1.5",
+        "--soak",
+        "--seed",
+        "7",
+        "--json",
+    )
+    ran = run_script("load.py", *words, "--svg", str(chart), home=tmp_path)
+    assert ran.code == 0, (ran.out, ran.err)
+    report = ran.json()
+    asked = {row["method"]: row["answers"] for row in report["methods"]}
+    assert (broken(report), report["broken"]) == (set(), [])
+    assert {"validate_tool_use", "create_task", "switch_mode", "refusals"} <= asked.keys()
+    assert asked["(start-up)"] == 2
+    assert asked["all"] == sum(asked.values()) - asked["all"] - 2
+    ElementTree.parse(chart)
+
+
+@posix_only
+def test_an_open_loop_asks_at_its_times(tmp_path: Path) -> None:
+    """As many requests as the rate comes to, whether they could be sent in time or not."""
+    words = ("--clients", "40", "--servers", "one", "--rate", "200", "--duration", "1", "--seed", "7", "--json")
+    ran = run_script("load.py", *words, "--era", "handshake", home=tmp_path)
+    assert ran.code == 0, (ran.out, ran.err)
+    report = ran.json()
+    # An arrival may be one request, or one with a second one and its cancellation, beside the handshake's two lines.
+    assert report["sent"] + report["not_sent"] >= 200
+    assert (report["loop"], broken(report)) == ("open, 200 requests/s", set())
+
+
+@posix_only
+def test_a_bad_server_is_found_out(tmp_path: Path) -> None:
+    """Every promise that it breaks is named, and the details have what was asked and what came."""
+    server = shlex.join([sys.executable, "-c", BAD_SERVER])
+    words = ("--clients", "8", "--servers", "one", "--think", "0.04", "--duration", "1.5", "--soak", "--seed", "7")
+    ran = run_script("load.py", *words, "--json", "--server", server, home=tmp_path)
+    assert ran.code == 1, (ran.out, ran.err)
+    report = ran.json()
+    named = broken(report)
+    assert set(answers.PROMISES) <= named
+    assert any("memory" in promise for promise in named)
+    assert any("descriptors" in promise for promise in named)
+    details = [each for each in report["broken"] if each["client"] is not None]
+    assert all(each["request"] and each["answer"] for each in details)
+    assert details
+
+
+def test_a_server_that_cannot_be_started_is_no_verdict(tmp_path: Path) -> None:
+    """The exit code is 2, with one line that says so."""
+    ran = run_script("load.py", "--server", "/no/such/server", "--duration", "1", home=tmp_path)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "could not be started" in ran.err
+
+
+# Percentiles.
+
+
+@REPEATABLE
+@given(
+    st.lists(st.floats(min_value=1e-6, max_value=1e4), min_size=1, max_size=200),
+    st.sampled_from([0.1, 50.0, 90.0, 99.0, 100.0]),
+)
+def test_percentiles_are_within_one_part_in_128(durations: list[float], percent: float) -> None:
+    """Of the value that has this share of all at or below it."""
+    histogram = histograms.Histogram()
+    for duration in durations:
+        histogram.record(duration)
+    exact = sorted(durations)[math.ceil(len(durations) * percent / 100) - 1]
+    assert exact <= histogram.percentile(percent) <= exact * (1 + 1 / 128) + 1e-15
+
+
+@REPEATABLE
+@given(st.lists(st.lists(st.floats(min_value=0, max_value=1e4), max_size=50), max_size=5))
+def test_merging_loses_nothing(parts: list[list[float]]) -> None:
+    """What was counted in parts is as if it had been counted at once."""
+    whole, pieces = histograms.Histogram(), []
+    for part in parts:
+        piece = histograms.Histogram()
+        pieces.append(piece)
+        for duration in part:
+            whole.record(duration)
+            piece.record(duration)
+    assert histograms.merged(pieces) == whole
+
+
+def test_there_is_no_percentile_of_nothing() -> None:
+    """NaN, which charts leave out."""
+    assert math.isnan(histograms.Histogram().percentile(50))
+
+
+# Leaks.
+
+
+def samples(seconds: float, rss_mb: Any, descriptors: Any = lambda at: 15.0) -> list[Any]:
+    """A hundred samples of a run."""
+    times = [seconds * (number + 1) / 100 for number in range(100)]
+    return [
+        resources.Sample(
+            at=at,
+            answers_per_second=1.0,
+            p50_ms=1.0,
+            p99_ms=1.0,
+            rss_mb=rss_mb(at),
+            servers_cpu=0.1,
+            own_cpu=0.1,
+            descriptors=descriptors(at),
+            threads=2.0,
+        )
+        for at in times
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rss_mb", "expected"),
+    [
+        (7200.0, lambda at: 40.0, True),
+        (7200.0, lambda at: min(80.0, 40.0 + at / 10), True),
+        (7200.0, lambda at: 500.0 if at == 5040.0 else 40.0, True),
+        (7200.0, lambda at: 40.0 + at / 360, False),
+        (7200.0, lambda at: 40.0 + at / 1800, True),
+        (60.0, lambda at: 40.0 + at / 10, None),
+        (60.0, lambda at: 40.0 + at * 2, False),
+        (7200.0, lambda at: math.nan, None),
+    ],
+    ids=["flat", "warm-up", "a peak", "10 MB an hour", "2 MB an hour", "too short", "short and steep", "no /proc"],
+)
+def test_memory_is_judged_by_the_trend_of_the_second_half(seconds: float, rss_mb: Any, expected: bool | None) -> None:
+    """Warm-up and peaks do not count, and a short run only if there is no doubt."""
+    found = resources.leak_verdicts(samples(seconds, rss_mb), 1, limit_kb_per_hour=4096)
+    assert found[0].kept is expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "descriptors", "expected"),
+    [
+        (7200.0, lambda at: 15.0, True),
+        (7200.0, lambda at: 15.0 + at // 30 % 2, True),
+        (7200.0, lambda at: 15.0 + at / 600, False),
+        (10.0, lambda at: 15.0 + at, None),
+        (10.0, lambda at: 15.0 + at * 20, False),
+    ],
+    ids=["as they were", "up and down", "more and more", "too short", "short and steep"],
+)
+def test_descriptors_must_not_grow(seconds: float, descriptors: Any, expected: bool | None) -> None:
+    """By one for each server, over the second half; in a short run, by many."""
+    found = resources.leak_verdicts(samples(seconds, lambda at: 40.0, descriptors), 1, limit_kb_per_hour=4096)
+    assert found[1].kept is expected
+
+
+def test_a_run_without_samples_is_not_judged() -> None:
+    """It is neither kept nor broken."""
+    assert [verdict.kept for verdict in resources.leak_verdicts([], 1, limit_kb_per_hour=1)] == [None, None, None]
+
+
+# Pace.
+
+
+class Client:
+    number = 1
+
+
+def test_the_open_loop_counts_from_the_time_at_which_a_request_was_due() -> None:
+    """However late its sender comes; what is left at the end is counted, too."""
+    pace = paces.OpenLoop([Client()], begin=10.0, rate=4.0)
+    assert [due for due, _ in pace.due(10.6)] == [10.0, 10.25, 10.5]
+    assert (pace.next_due(), pace.overdue(12.0)) == (10.75, 5)
+
+
+def test_the_closed_loop_waits_for_the_answer() -> None:
+    """A client has its next turn when its last one was answered."""
+    client = Client()
+    pace = paces.ClosedLoop([client], begin=10.0, think=0.0, seed=1)
+    first = [due for due, _ in pace.due(11.0)]
+    unanswered = list(pace.due(12.0))
+    pace.answered(client, 13.0)
+    assert (first, unanswered, [due for due, _ in pace.due(13.0)]) == ([11.0], [], [13.0])
+
+
+@pytest.mark.parametrize(
+    ("own_cpu", "servers_cpu", "behind", "expected"),
+    [
+        (0.95, 0.5, True, "the generator: it took 95% of a core, the servers could do more"),
+        (0.8, 1.1, True, "the machine: generator and servers together took 1.9 of 2 cores"),
+        (0.2, 0.5, True, "the servers: they did not keep up"),
+        (0.2, 0.5, False, "the rate that was asked for"),
+    ],
+)
+def test_it_is_said_when_the_generator_is_the_limit(
+    own_cpu: float, servers_cpu: float, behind: bool, expected: str
+) -> None:
+    """Else its own slowness would be taken for the servers'."""
+    found = reports.limit_of(
+        own_cpu=own_cpu, servers_cpu=servers_cpu, cores=2, behind=behind, is_open=True, thinks=False
+    )
+    assert found == expected
+
+
+def test_too_many_busy_answers_break_a_promise() -> None:
+    """One of a thousand may be sent again."""
+    assert [reports.busy_verdict(busy, 1000).kept for busy in (0, 1, 2)] == [True, True, False]
