@@ -14,6 +14,7 @@ import shlex
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -148,7 +149,12 @@ def main() -> int:
         print("faults: works on Linux only, whose processes and file systems it breaks", file=sys.stderr)
         return 2
     faults_disk.why_no_mounts()  # before there is a thread or a process that would not know of our mounts
-    report = run(parsed.only, options, parsed.server)
+    try:
+        report = run(parsed.only, options, parsed.server)
+    except Exception:
+        traceback.print_exc()
+        print("faults: this script failed, not the server: nothing was found out", file=sys.stderr)
+        return 2
     if options.svg is not None:
         options.svg.write_text(chart(report), encoding="utf-8")
     return emit(report, show(report), report.verdicts, as_json=options.json)

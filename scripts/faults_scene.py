@@ -120,6 +120,12 @@ class Scene:
             was_tried and tally.is_clean,
             str(tally) if not tally.is_clean else f"{outcome.injected:,} times injected",
         )
+        surprises = self.ground.surprises()
+        self.judge(
+            "nothing happens to a server that nobody foresaw",
+            not surprises,
+            f"{len(surprises)} tracebacks in the log" + (f": {surprises[-1]}" if surprises else ""),
+        )
         outcome.verdicts += own
         return outcome
 

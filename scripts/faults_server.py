@@ -349,6 +349,19 @@ class Ground:
     def store_file(self) -> Path:
         return self.storage / "sessions.db"
 
+    def surprises(self) -> list[str]:
+        """The last line of each traceback in the log."""
+        found: list[str] = []
+        for file in sorted(self.directory.glob(f"{self.log.name}*")):
+            is_inside = False
+            for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+                if line.startswith("Traceback"):
+                    is_inside = True
+                elif is_inside and line[:1].strip():
+                    found.append(line)
+                    is_inside = False
+        return found
+
     def environment(self, **more: str) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("ROO_")}
         return {

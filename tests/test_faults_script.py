@@ -287,6 +287,15 @@ async def test_every_line_of_a_server_is_accounted_for(tmp_path: Path) -> None:
     assert not tally.is_clean
 
 
+def test_a_traceback_in_the_log_is_noticed(tmp_path: Path) -> None:
+    """By its last line, wherever the log has moved on to; what is foreseen is a line without one."""
+    ground = servers.Ground(tmp_path / "ground", ["true"])
+    before = ground.surprises()
+    traceback = 'Traceback (most recent call last):\n  File "x", line 1\n    f()\nValueError: no\nand on\n'
+    ground.log.with_name("server.log.1").write_text(f"one line\n{traceback}")
+    assert (before, ground.surprises()) == ([], ["ValueError: no"])
+
+
 # Other oracles.
 
 
