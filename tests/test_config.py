@@ -375,6 +375,15 @@ def test_every_setting_says_what_it_must_be(key: str) -> None:
     assert "typing" not in expectation(type_of(key))
 
 
+def test_what_a_variable_holds_is_not_told(person: Person, tmp_path: Path) -> None:
+    """Python's own words about a bad format repeat it."""
+    file = tmp_path / "config.json"
+    file.write_text('{"logging": {"format": "${TOKEN}"}}', encoding="utf-8")
+    (mistake,) = mistakes(Flags(config=str(file)), {"TOKEN": "a-secret"})
+    assert "${TOKEN}" in mistake
+    assert "a-secret" not in mistake
+
+
 # The project.
 
 

@@ -157,7 +157,8 @@ def _checked(key: str, value: Any) -> Any:
         try:
             logging.Formatter(value).format(logging.makeLogRecord({}))
         except (ValueError, TypeError) as error:
-            raise _Unusable(f"it is no format of Python's logging ({error}), nor `{JSON_LOG}`") from None
+            why = str(error).replace(value, "…")  # which may be what a variable holds
+            raise _Unusable(f"it is no format of Python's logging ({why}), nor `{JSON_LOG}`") from None
     return value
 
 
