@@ -38,7 +38,8 @@ _WORDS: Final = (
     "\u202e../",
 )
 _URIS: Final = (
-    *(f"mode://{slug}{part}" for slug in ("code", "docs", "nope") for part in ("", "/config", "/system_prompt")),
+    *(f"mode://{slug}{part}" for slug in ("code", "docs", "nope") for part in ("", "/config")),
+    "mode://code/system_prompt",
     *(f"task://{anchor(number)}" for number in range(4)),
     f"task://{anchor(0, expired=True)}",
     *(
@@ -156,10 +157,13 @@ def valid_request(rng: Random, method: str, *, stateless: bool, roots: bool = Fa
     if method == "tools/call":
         params["name"] = rng.choice(list(tools()))
         params["arguments"] = example(type_of(tools()[params["name"]]), rng, text)
-    elif method == "prompts/get" and params["name"] == "handoff":
+        if rng.random() < 0.9:
+            params["arguments"].pop("include_system_prompt", None)  # rules are read anew each time, which takes long
+    elif method == "prompts/get" and rng.random() < 0.9:
+        params["name"] = rng.choice(("handoff", "nope"))
         params["arguments"] = {"session_id": text("session_id"), "to_mode": text("to_mode")}
     if stateless:
-        meta: Json = example(type_of(RequestMeta), rng, text)
+        meta: Json = example(type_of(RequestMeta), rng, text) if rng.random() < 0.25 else {}
         params["_meta"] = {**meta, PROTOCOL_VERSION_KEY: V2026_07_28.name}
         params["_meta"][CLIENT_CAPABILITIES_KEY] = meta.get(CLIENT_CAPABILITIES_KEY) or {}
     elif rng.random() < 0.2:
@@ -321,7 +325,7 @@ def template(rng: Random, *, roots: bool) -> Template | None:
     return made_template(kind, data)
 
 
-_METHODS: Final = (*METHODS, *("tools/call",) * 6, "resources/read", "prompts/get", "completion/complete")
+_METHODS: Final = (*METHODS, *("tools/call",) * 6, "resources/read", "resources/read", "completion/complete")
 
 
 def made_template(kind: str, data: bytes) -> Template | None:

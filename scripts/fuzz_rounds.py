@@ -23,7 +23,7 @@ from fuzz_play import Line, Plan, Round, line_of
 from fuzz_reading import Id
 
 POOL: Final = 3000
-REUSE: Final = 3
+REUSE: Final = 6
 """How often a template is sent, on average."""
 RECENT: Final = 40
 
@@ -71,7 +71,7 @@ class Generator:
     def _renew(self, count: int) -> None:
         rng, pool = self._rng, self._pool
         if not pool:
-            count = POOL // 3
+            count = POOL // 4
         for _ in range(count):
             made = template(rng, roots=self._has_roots)
             if made is None:

@@ -115,7 +115,8 @@ def fits(value: Any, type_: inspect.Type) -> bool:
 
 
 def _fits_members(value: dict[str, Any], struct: inspect.StructType) -> bool:
-    if struct.tag_field is not None and value.get(struct.tag_field) != struct.tag:
+    tags = [member for name, member in _members(value) if name == struct.tag_field]
+    if struct.tag_field is not None and (not tags or any(tag != struct.tag for tag in tags)):
         return False
     fields = _fields_of(struct)
     if any(field.required and name not in value for name, field in fields.items()):

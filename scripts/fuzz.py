@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""Send the server whatever there is, and check that it does with each message what it must, and nothing else.
+
+    .venv/bin/python scripts/fuzz.py [--what messages|modes|config|all] [--duration SECONDS | --messages N] [--seed N]
+    .venv/bin/python scripts/fuzz.py --replay FILE
+
+Messages are made from the Structs of the protocol in all its versions, mutated as values and as bytes, and sent to one
+server a core in pieces that are cut anywhere. What each must be answered with is worked out without the server's code.
+Mode files and configurations are damaged and read in process. The first failure ends the run with a case file, made as
+small as possible: --replay sends it again.
+
+The same --seed, --messages and --processes do the same again. A run of a minute or more must also send a million
+messages a minute (--no-rate: it need not; --require-rate: a shorter one must, too).
+
+Exit code: 0 if every promise was kept, 1 if one was broken, 2 if the script could not do its work.
+"""
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+import msgspec
+import trio
+from fuzz_case import Case, bytes_of, played_again, rounds_of
+from fuzz_files import FILE_PROMISES, replayed
+from fuzz_ground import make_ground
+from fuzz_judge import PROMISES, outcome_name
+from fuzz_schemas import schema_check
+from fuzz_worker import RECURSION, Tally, Task, What
+from msgspec import Struct
+from reporting import Options, Progress, Section, Verdict, common_options, emit, options_parser
+
+RATE: Final = 1_000_000
+"""Messages a minute."""
+RATE_PROMISE: Final = "a million messages a minute"
+RATED_SECONDS: Final = 55.0
+FILES_SHARE: Final = 0.15
+"""Of the time, for mode files and for configurations, when everything is asked for."""
+
+
+class FuzzError(Exception):
+    """The run could not be made. The message is for a person."""
+
+
+class Asked(Struct, frozen=True):
+    what: Literal["messages", "modes", "config", "all"]
+    messages: int | None
+    processes: int
+    server: tuple[str, ...]
+    cases: str
+    shrink_seconds: float
+    patience: float
+    rated: bool
+
+
+class Failure(Struct, frozen=True):
+    what: What
+    promise: str
+    found: str
+    case: str
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    seed: int
+    processes: int
+    messages: int
+    distinct: int
+    """Messages that differ in more than their ids."""
+    servers: int
+    seconds: float
+    messages_per_minute: float
+    files: dict[str, int]
+    slowest_file_seconds: float
+    kinds: dict[str, int]
+    answers: dict[str, int]
+    coverage: dict[str, list[str]]
+    """Of each method and version: what came of it."""
+    failures: list[Failure]
+    verdicts: list[Verdict]
+
+
+async def run_task(tasks: list[Task], progress: Progress, done: float, total: float) -> list[Tally]:
+    """Every task in a process of its own; the first failure ends the others."""
+    tallies: dict[int, Tally] = {}
+    began = trio.current_time()
+
+    async def work(task: Task, scope: trio.CancelScope) -> None:
+        argument = msgspec.json.encode(task).decode()
+        command = [sys.executable, str(Path(__file__).with_name("fuzz_worker.py")), argument]
+        process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)
+        try:
+            assert process.stdout is not None
+            rest = b""
+            async for block in process.stdout:
+                *lines, rest = (rest + bytes(block)).split(b"\n")
+                for line in lines:
+                    tallies[task.number] = tally = msgspec.json.decode(line, type=Tally)
+                    count = sum(each.count for each in tallies.values())
+                    share = count / total if task.count is not None else trio.current_time() - began
+                    progress.show(done + min(share, total), f"{count:,} {task.what}")
+                    if tally.broken is not None:
+                        scope.cancel()
+            if await process.wait() or not tallies[task.number].done:
+                raise FuzzError(f"a process that should fuzz {task.what} failed with code {process.returncode}")
+        finally:
+            process.terminate()
+
+    try:
+        async with trio.open_nursery() as nursery:
+            for task in tasks:
+                nursery.start_soon(work, task, nursery.cancel_scope)
+    except* FuzzError as group:
+        raise FuzzError(str(group.exceptions[0])) from None
+    return list(tallies.values())
+
+
+async def run(asked: Asked, options: Options) -> Report:
+    kinds: list[What] = list(get_args(What)) if asked.what == "all" else [asked.what]
+    tallies: dict[What, list[Tally]] = {}
+    with Progress("fuzzing", options.duration) as progress:
+        done = 0.0
+        for what in kinds:
+            is_shared = asked.what == "all"
+            share = (1 - 2 * FILES_SHARE if what == "messages" else FILES_SHARE) if is_shared else 1.0
+            count = asked.messages
+            if count is not None and is_shared and what != "messages":
+                count = max(1, count // 100)
+            each = options.duration * share
+            tasks = [
+                Task(
+                    what=what,
+                    number=number,
+                    seed=options.seed,
+                    seconds=each,
+                    count=None if count is None else -(-count // asked.processes),
+                    server=asked.server,
+                    cases=asked.cases,
+                    shrink_seconds=asked.shrink_seconds,
+                    patience=asked.patience,
+                )
+                for number in range(asked.processes)
+            ]
+            tallies[what] = await run_task(tasks, progress, done, each)
+            done += each
+            if any(tally.broken is not None for tally in tallies[what]):
+                break
+    return summed(tallies, asked, options)
+
+
+def summed(tallies: dict[What, list[Tally]], asked: Asked, options: Options) -> Report:
+    messages = tallies.get("messages", [])
+    kinds: Counter[str] = Counter()
+    answers: Counter[str] = Counter()
+    coverage: dict[str, set[str]] = {}
+    for tally in messages:
+        kinds.update(tally.kinds)
+        for method, version, outcome, count in tally.outcomes:
+            answers[outcome_name(outcome)] += count
+            if version != "-":
+                coverage.setdefault(f"{method} {version}", set()).add(outcome_name(outcome))
+    failures = [
+        Failure(each.broken.what, each.broken.expected, each.broken.found, each.saved or "")
+        for those in tallies.values()
+        for each in those
+        if each.broken is not None
+    ]
+    seconds = max((tally.seconds for tally in messages), default=0.0)
+    count = sum(tally.count for tally in messages)
+    rate = count / seconds * 60 if seconds else 0.0
+    files = [tally for what in ("modes", "config") for tally in tallies.get(what, ())]
+    return Report(
+        seed=options.seed,
+        processes=asked.processes,
+        messages=count,
+        distinct=sum(tally.distinct for tally in messages),
+        servers=sum(tally.episodes for tally in messages),
+        seconds=seconds,
+        messages_per_minute=rate,
+        files={what: sum(tally.count for tally in those) for what, those in tallies.items() if what != "messages"},
+        slowest_file_seconds=max((tally.slowest for tally in files), default=0.0),
+        kinds=dict(kinds.most_common()),
+        answers=dict(answers.most_common()),
+        coverage={name: sorted(found) for name, found in sorted(coverage.items())},
+        failures=failures,
+        verdicts=verdicts_of(tallies, failures, rate if asked.rated and "messages" in tallies else None),
+    )
+
+
+def verdicts_of(tallies: dict[What, list[Tally]], failures: list[Failure], rate: float | None) -> list[Verdict]:
+    """A promise is broken by a failure, and only then not kept: a run that ended early proves nothing of the others."""
+    broken = {failure.promise: failure.found for failure in failures}
+    promises = [*(PROMISES if "messages" in tallies else ()), *_file_promises(tallies)]
+    verdicts = []
+    for promise in promises:
+        if promise in broken:
+            verdicts.append(Verdict(promise, broken[promise], kept=False))
+        elif broken:
+            verdicts.append(Verdict(promise, "the run ended before", kept=None))
+        elif promise == PROMISES[5] and schema_check() is None:
+            verdicts.append(Verdict(promise, "no schemas in ../shared/mcp-schema, or no jsonschema-rs", kept=None))
+        else:
+            verdicts.append(Verdict(promise, "always", kept=True))
+    if rate is not None and not broken:
+        verdicts.append(Verdict(RATE_PROMISE, f"{rate:,.0f}", kept=rate >= RATE))
+    return verdicts
+
+
+def _file_promises(tallies: dict[What, list[Tally]]) -> list[str]:
+    modes, config = FILE_PROMISES[:3], FILE_PROMISES[3:]
+    return [*(modes if "modes" in tallies else ()), *(config if "config" in tallies else ())]
+
+
+def sections_of(report: Report) -> list[Section]:
+    figures = [
+        ("seed", f"{report.seed}"),
+        ("messages", f"{report.messages:,}"),
+        ("that differ in more than their ids", f"{report.distinct:,}"),
+        ("messages a minute", f"{report.messages_per_minute:,.0f}"),
+        ("processes at once", f"{report.processes}"),
+        ("servers, one after another", f"{report.servers:,}"),
+        *((f"files of {what}", f"{count:,}") for what, count in report.files.items()),
+        *([("slowest file, s", f"{report.slowest_file_seconds:.2f}")] if report.files else []),
+    ]
+    sections = [Section(("run", ""), figures)]
+    if report.kinds:
+        sections.append(Section(("sent", "messages"), [(kind, f"{n:,}") for kind, n in report.kinds.items()]))
+        sections.append(Section(("answered with", "answers"), [(kind, f"{n:,}") for kind, n in report.answers.items()]))
+        rows = [(*name.rsplit(" ", 1), ", ".join(found)) for name, found in report.coverage.items()]
+        sections.append(Section(("method", "version", "what came of it"), rows, left=3))
+    if report.failures:
+        rows = [(each.what, each.promise, each.case) for each in report.failures]
+        sections.append(Section(("failed", "promise", "--replay this"), rows, left=3))
+    return sections
+
+
+async def replay(case: Case, server: tuple[str, ...], patience: float) -> int:
+    """Run a case again, and say what came of it. Returns the exit code."""
+    if case.what == "messages":
+        with tempfile.TemporaryDirectory(prefix="fuzz-") as directory:
+            ground = await make_ground(Path(directory), server)
+            broken = await played_again(ground, rounds_of(case), case.plan, name="replay", patience=patience)
+        found = None if broken is None else (broken.promise, broken.found)
+    else:
+        wrong = replayed(case, bytes_of(case.after).decode(errors="surrogatepass"))
+        found = None if wrong is None else (wrong.expected, wrong.found)
+    if found is None:
+        print(f"It does not fail any more. It was: {case.expected}: {case.found}")
+        return 0
+    print(f"It still fails: {found[0]}: {found[1]}")
+    return 1
+
+
+def main() -> int:
+    parser = options_parser(__doc__ or "", duration=75)
+    parser.add_argument("--what", choices=("messages", "modes", "config", "all"), default="all")
+    parser.add_argument("--messages", type=int, metavar="N", help="so many, whatever time it takes")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="default: one a core")
+    parser.add_argument("--replay", type=Path, metavar="FILE", help="run a case again")
+    parser.add_argument("--cases", default=".", metavar="DIRECTORY", help="where to put the case of a failure")
+    parser.add_argument("--server", default="", metavar="COMMAND", help="another server than ours")
+    parser.add_argument("--shrink", type=float, default=45.0, metavar="SECONDS", help="to make a failure small")
+    parser.add_argument("--patience", type=float, default=30.0, metavar="SECONDS", help="that an answer may take")
+    rate = parser.add_mutually_exclusive_group()
+    rate.add_argument("--require-rate", action="store_true", help="hold a short run to the rate, too")
+    rate.add_argument("--no-rate", action="store_true", help="hold no run to it")
+    parsed = parser.parse_args()
+    sys.setrecursionlimit(RECURSION)
+    server = tuple(shlex.split(parsed.server))
+    try:
+        if parsed.replay is not None:
+            case = msgspec.json.decode(parsed.replay.read_bytes(), type=Case)
+            return trio.run(replay, case, server, parsed.patience)
+        return _fuzz(parsed, server)
+    except (FuzzError, OSError, msgspec.MsgspecError) as error:
+        print(f"fuzz.py: {error}", file=sys.stderr)
+        return 2
+
+
+def _fuzz(parsed: argparse.Namespace, server: tuple[str, ...]) -> int:
+    options = common_options(parsed)
+    is_long = parsed.messages is None and options.duration >= RATED_SECONDS
+    asked = Asked(
+        what=parsed.what,
+        messages=parsed.messages,
+        processes=parsed.processes,
+        server=server,
+        cases=parsed.cases,
+        shrink_seconds=parsed.shrink,
+        patience=parsed.patience,
+        rated=parsed.require_rate or (is_long and not parsed.no_rate),
+    )
+    report = trio.run(run, asked, options)
+    return emit(report, sections_of(report), report.verdicts, as_json=options.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

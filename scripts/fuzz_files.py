@@ -1,0 +1,193 @@
+"""Mode files and configurations that were damaged, read in this process.
+
+Whatever bytes: reading never raises, nor takes long, and places of problems are in the file. Damage to what restricts a
+mode (`restricting`) never lets it do more. That does not hold for any damage: a file that was cut behind `- edit` is a
+good file that says something else; so only such damage is held against it as leaves no other meaning.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+import yaml
+from fuzz_case import Case, written
+from fuzz_damage import damaged_bytes, damaged_restriction, files_of_modes
+from fuzz_settings import ConfigTrial
+from msgspec import Struct
+
+from modes_actor.modes.catalog import ModeCatalog
+from modes_actor.modes.decisions import Allowed, DecisionContext, decide
+from modes_actor.modes.model import ModeConfig
+from modes_actor.modes.reading import read_modes
+
+if TYPE_CHECKING:
+    from fuzz_worker import Clock, Tally, Task
+
+SLOW_SECONDS: Final = 2.0
+"""What no file of this size may take, on a busy machine either."""
+NO_RAISE: Final = "no file makes the reader raise, and none takes long"
+PLACES: Final = "each problem has a place in the file"
+NEVER_MORE: Final = "what cannot be understood never allows more than the intact file did"
+CONFIG: Final = "any configuration file is a Config or a ConfigError"
+FILE_PROMISES: Final = (NO_RAISE, PLACES, NEVER_MORE, CONFIG)
+
+_USES: Final = tuple(
+    (tool, arguments)
+    for tool, several in {
+        "read_file": ({"path": "src/app.py"}, {"path": "docs/a.md"}, {}),
+        "write_to_file": ({"path": "src/app.py"}, {"path": "docs/a.md"}, {"path": "x.test.ts"}, {}),
+        "execute_command": ({},),
+        "browser_action": ({},),
+        "use_mcp_tool": (
+            {"server_name": "github", "tool_name": "delete_repo"},
+            {"server_name": "web", "tool_name": "get"},
+        ),
+        "mcp__github__create_issue": ({},),
+        "mcp__docs-x__read": ({},),
+        "access_mcp_resource": ({"server_name": "github"},),
+    }.items()
+    for arguments in several
+)
+_MOMENTS: Final = tuple(datetime(2024, 1, day, hour, tzinfo=UTC) for day, hour in ((1, 12), (3, 23)))
+"""A Monday at noon, a Wednesday at night."""
+
+Ability = frozenset[int]
+
+
+class Found(Struct, frozen=True):
+    """A broken promise, and what with."""
+
+    expected: str
+    found: str
+
+
+def _at(moment: datetime) -> datetime:
+    return moment
+
+
+def abilities(modes: list[ModeConfig], root: str) -> dict[str, Ability]:
+    """Which of the uses each mode allows."""
+    catalog = ModeCatalog(modes)
+    contexts = [DecisionContext(catalog, root, now=partial(_at, now)).for_batch() for now in _MOMENTS]
+    return {
+        mode.slug: frozenset(
+            index + len(_USES) * moment
+            for moment, context in enumerate(contexts)
+            for index, (tool, arguments) in enumerate(_USES)
+            if isinstance(decide(mode, tool, arguments, context), Allowed)
+        )
+        for mode in catalog
+    }
+
+
+def judged(after: str, before: dict[str, Ability] | None, root: str) -> Found | None:
+    """What is wrong with how a text is read. `before`: what the modes were able to do, if they must not do more."""
+    began = time.perf_counter()
+    try:
+        read = read_modes(after, file="f", source="project")
+        able = abilities(read.modes, root)
+    except Exception as error:
+        return Found(NO_RAISE, f"{type(error).__name__}: {error}")
+    if (took := time.perf_counter() - began) > SLOW_SECONDS:
+        return Found(NO_RAISE, f"it took {took:.1f} s")
+    lines = after.count("\n") + 2
+    for problem in (*read.problems, *ModeCatalog(read.modes).problems):
+        if not (1 <= problem.line <= lines and problem.column >= 1 and problem.message and problem.file == "f"):
+            return Found(PLACES, f"{problem} in a file of {lines - 1} lines")
+    for slug, uses in able.items() if before is not None else ():
+        more = uses - (before or {}).get(slug, frozenset())
+        if more:
+            tool, arguments = _USES[min(more) % len(_USES)]
+            return Found(NEVER_MORE, f"the mode `{slug}` may now use {tool} {arguments}")
+    return None
+
+
+def fuzz_files(task: "Task", clock: "Clock", tally: "Tally") -> None:
+    rng = Random(f"{task.seed}:{task.number}:{task.what}")
+    trials = _mode_trials(rng) if task.what == "modes" else _config_trials(rng)
+    while clock.left(tally.count):
+        kind, before, after, trial = next(trials)
+        began = time.perf_counter()
+        found = trial(after)
+        tally.slowest = max(tally.slowest, time.perf_counter() - began)
+        tally.count += 1
+        tally.kinds[kind] = tally.kinds.get(kind, 0) + 1
+        clock.tell(tally)
+        if found is not None:
+            smallest = _smallest(after, found, trial) if kind != "restriction" else after
+            tally.broken = Case(
+                what=task.what,
+                seed=f"{task.seed}:{task.number}",
+                expected=found.expected,
+                found=found.found,
+                before=before,
+                after=written(smallest.encode(errors="surrogatepass")),
+            )
+            return
+    tally.distinct = tally.count
+
+
+Trial = Callable[[str], Found | None]
+
+
+def _mode_trials(rng: Random) -> Iterator[tuple[str, str, str, Trial]]:
+    root = str(Path(sys.prefix))
+    texts = files_of_modes()
+    trees = [yaml.safe_load(text) for text in texts]
+    while True:
+        index = rng.randrange(len(texts) if rng.random() < 0.3 else 3)  # the first ones are ours, and small
+        before = texts[index]
+        if rng.random() < 0.5 and isinstance(trees[index], dict):
+            intact, damaged = damaged_restriction(rng, trees[index])
+            able = abilities(read_modes(intact, file="f", source="project").modes, root)
+            yield "restriction", intact, damaged, partial(judged, before=able, root=root)
+        else:
+            yield "bytes", before, damaged_bytes(rng, before), partial(judged, before=None, root=root)
+
+
+def _config_trials(rng: Random) -> Iterator[tuple[str, str, str, Trial]]:
+    configs = ConfigTrial()
+    for kind, text in configs.texts(rng):
+        yield kind, "", text, lambda after: _config_judged(configs, after)
+
+
+def _config_judged(configs: ConfigTrial, after: str) -> Found | None:
+    sentence = configs.judged(after)
+    return None if sentence is None else Found(CONFIG, sentence)
+
+
+def _smallest(text: str, found: Found, trial: Trial) -> str:
+    """The text with lines, then characters left out, as long as the same is wrong with it."""
+    for pieces in (text.split("\n"), None):
+        parts = list(text) if pieces is None else pieces
+        glue = "" if pieces is None else "\n"
+        size = max(1, len(parts) // 2)
+        deadline = time.perf_counter() + 10
+        while size and time.perf_counter() < deadline:
+            start = 0
+            while start < len(parts):
+                rest = parts[:start] + parts[start + size :]
+                again = trial(glue.join(rest))
+                if again is not None and again.expected == found.expected:
+                    parts = rest
+                else:
+                    start += size
+            size //= 2
+        text = glue.join(parts)
+    return text
+
+
+def replayed(case: Case, after: str) -> Found | None:
+    """A case of a file, once more."""
+    if case.what == "config":
+        return _config_judged(ConfigTrial(), after)
+    root = str(Path(sys.prefix))
+    able = None
+    if case.expected == NEVER_MORE:
+        able = abilities(read_modes(case.before, file="f", source="project").modes, root)
+    return judged(after, able, root)
