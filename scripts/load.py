@@ -85,7 +85,7 @@ class Load:
     """One run."""
 
     def __init__(self, plan: Plan, place: Place) -> None:
-        self._plan = plan
+        self._plan, self._place = plan, place
         self._findings, self._measured, self._whole = Findings(), Measured(), Measured()
         self._known = Known(place.session_timeout, Repeated())
         self._samples: list[Sample] = []
@@ -267,6 +267,7 @@ class Load:
             samples=self._samples,
             verdicts=verdicts,
             broken=self._findings.details,
+            servers_said=self._place.log(),
         )
 
 
@@ -284,8 +285,10 @@ def main() -> int:
     parser = options_parser(__doc__ or "", duration=SHORT_SECONDS)
     parser.set_defaults(duration=None)
     parser.add_argument("--clients", type=_count, default=8, metavar="N", help="how many at a time (default: 8)")
-    parser.add_argument("--servers", default="each", help="`each` client has its own, `one` for all, or a number")
-    parser.add_argument("--era", choices=("handshake", "stateless", "both"), default="both")
+    parser.add_argument(
+        "--servers", default="each", metavar="M", help="`each` client has its own, `one` for all, or a number"
+    )
+    parser.add_argument("--era", choices=("handshake", "stateless", "both"), default="both", help="default: both")
     parser.add_argument("--rate", type=_positive, metavar="R", help="open loop: requests a second, of all clients")
     parser.add_argument(
         "--think", type=float, default=0.01, metavar="SECONDS", help="closed loop: from an answer on (default: 0.01)"

@@ -24,6 +24,7 @@ customModes:
     groups: [read, [edit, {fileRegex: '^docs/', description: guides}], mcp]
     mcpRestrictions: {allowedServers: [github], disallowedTools: [mcp__github__delete_repo]}
 """
+LOG_KEPT: Final = 4_000
 MODES: Final = ("code", "architect", "ask", "debug", "orchestrator", "docs")
 TOOLS: Final = (
     "list_modes",
@@ -102,6 +103,11 @@ class Place(Struct, frozen=True):
     def log_file(self) -> Path:
         """What the servers say on stderr, which is nothing while all is well."""
         return self.directory / "stderr.log"
+
+    def log(self) -> str:
+        """The end of it."""
+        text = self.log_file.read_text(encoding="utf-8", errors="replace") if self.log_file.exists() else ""
+        return text[-LOG_KEPT:]
 
     def environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ROO_", "PYTHON"))}

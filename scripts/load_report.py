@@ -66,6 +66,8 @@ class Report(Struct, frozen=True, kw_only=True):
     samples: list[Sample]
     verdicts: list[Verdict]
     broken: list[Broken]
+    servers_said: str
+    """On stderr, the end of it."""
 
 
 def method_rows(opening: Histogram, answers: Clocked) -> list[MethodRow]:
@@ -80,11 +82,13 @@ def _row(method: str, histogram: Histogram) -> MethodRow:
 
 
 def promise_verdicts(counts: dict[str, int], answers: int) -> list[Verdict]:
-    good = f"{answers:,} answers checked"
-    return [
-        Verdict(promise, f"{counts[promise]:,} times not" if counts.get(promise) else good, not counts.get(promise))
-        for promise in PROMISES
-    ]
+    return [_promise_verdict(promise, counts.get(promise, 0), answers) for promise in PROMISES]
+
+
+def _promise_verdict(promise: str, broken: int, answers: int) -> Verdict:
+    if broken:
+        return Verdict(promise, f"broken {broken:,} times", kept=False)
+    return Verdict(promise, f"{answers:,} answers checked", True if answers else None)
 
 
 def busy_verdict(busy: int, sent: int) -> Verdict:
@@ -138,6 +142,8 @@ def sections(report: Report) -> list[Section]:
         told = [("how", each.what), ("request", each.request[:LINE_SHOWN]), ("answer", each.answer[:LINE_SHOWN])]
         client = "" if each.client is None else f" (client {each.client})"
         found.append(Section((f"broken{client}", each.promise), told, left=2))
+    if report.servers_said:
+        found.append(Section(("what servers said on stderr",), [(line,) for line in report.servers_said.splitlines()]))
     return found
 
 

@@ -47,6 +47,7 @@ def confuse(self, session_id, context):
 
 Outgoing.post, House.session = post_badly, confuse
 main([])
+os.write(2, b"good bye")
 os._exit(3)
 """
 """Says things twice, and what nobody asked for; answers nonsense; takes all sessions for one; leaks; ends badly."""
@@ -112,6 +113,7 @@ def test_a_bad_server_is_found_out(tmp_path: Path) -> None:
     details = [each for each in report["broken"] if each["client"] is not None]
     assert all(each["request"] and each["answer"] for each in details)
     assert details
+    assert report["servers_said"] == "good bye"
 
 
 def test_a_server_that_cannot_be_started_is_no_verdict(tmp_path: Path) -> None:
@@ -262,6 +264,12 @@ def test_it_is_said_when_the_generator_is_the_limit(
         own_cpu=own_cpu, servers_cpu=servers_cpu, cores=2, behind=behind, is_open=True, thinks=False
     )
     assert found == expected
+
+
+def test_a_run_without_answers_keeps_no_promise() -> None:
+    """A check that checked nothing says nothing good."""
+    found = reports.promise_verdicts({answers.ONCE: 1}, 0)
+    assert [verdict.kept for verdict in found] == [False, *[None] * 5]
 
 
 def test_too_many_busy_answers_break_a_promise() -> None:
