@@ -7,7 +7,7 @@ from typing import Final
 import trio
 from faults_scene import Fault, NotRecovered, Scene, pause
 
-CLIENTS: Final = 30
+CLIENTS: Final = 100
 """Changes that are on their way at the same time."""
 SETTLE_SECONDS: Final = 20.0
 """In which a server that goes on must have answered what was asked before."""
@@ -19,7 +19,7 @@ async def kill(scene: Scene) -> None:
     for number in scene.rounds():
         async with scene.ground.server() as server, trio.open_nursery() as nursery:
             if number % 3 != 2:
-                await server.is_there()  # else it is killed while it starts, makes the file, or reads what there is
+                await ledger.create(server)  # else it is killed while it starts, makes the file, or looks into it
             for _ in range(CLIENTS):
                 nursery.start_soon(ledger.change_until_gone, server)
             await pause(scene, 0.0, 0.6)

@@ -83,7 +83,6 @@ class Counts(Struct):
     set_aside: int = 0
     without_modes: int = 0
     taken_away: int = 0
-    unanswered: int = 0
 
 
 async def damaged(scene: Scene) -> None:
@@ -94,8 +93,11 @@ async def damaged(scene: Scene) -> None:
         scene.ground.new_store()
         ledger.forget()
         no_databases += case.no_database
-        before = await (_while_open if case.while_open else _before_start)(scene, case, counts)
-        await _and_then(scene, case, counts, before)
+        if case.while_open:
+            await _damage_while_open(scene, case, counts)
+        else:
+            await _damage_before_start(scene, case)
+        await _start_again(scene, case, counts)
     scene.judge_file()
     scene.judge(
         "what is no database is set aside, to the byte, and a new one made",
@@ -112,18 +114,16 @@ async def damaged(scene: Scene) -> None:
     )
 
 
-async def _before_start(scene: Scene, case: Case, _: Counts) -> bytes:
-    """Returns what the file is after the damage."""
+async def _damage_before_start(scene: Scene, case: Case) -> None:
     async with scene.ground.server() as server:
         await _fill(scene, server)
         if case.damage is _overwrite_log:
             server.kill()  # else the log has gone with it
     case.damage(scene.ground.store_file, scene.random)
     scene.injected()
-    return scene.ground.store_file.read_bytes()
 
 
-async def _while_open(scene: Scene, case: Case, counts: Counts) -> bytes:
+async def _damage_while_open(scene: Scene, case: Case, counts: Counts) -> None:
     async with scene.ground.server() as before:
         await _fill(scene, before)  # which is in the file itself once it has ended
     async with scene.ground.server() as server:
@@ -135,12 +135,12 @@ async def _while_open(scene: Scene, case: Case, counts: Counts) -> bytes:
         counts.without_modes += not await _tells_modes(server)
         for _ in range(20):
             await scene.ledger.create(server)
-    return b""
 
 
-async def _and_then(scene: Scene, case: Case, counts: Counts, before: bytes) -> None:
+async def _start_again(scene: Scene, case: Case, counts: Counts) -> None:
     """The next server finds it so."""
     ledger, path = scene.ledger, scene.ground.store_file
+    before = path.read_bytes()
     since = time.monotonic()
     async with scene.ground.server() as server:
         await ledger.check(server, may_be_missing=True)
@@ -148,7 +148,9 @@ async def _and_then(scene: Scene, case: Case, counts: Counts, before: bytes) -> 
         ledger.forget()
         if case.goes_on:
             await scene.recover(server, since)
-            counts.set_aside += any(each.read_bytes() == before for each in path.parent.glob("*.corrupt-*"))
+            counts.set_aside += case.no_database and any(
+                each.read_bytes() == before for each in path.parent.glob("*.corrupt-*")
+            )
         else:
             if await ledger.create(server) is None:
                 counts.taken_away += 1

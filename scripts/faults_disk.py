@@ -32,9 +32,9 @@ DISK: Final = 12 * MEGABYTE
 PAGE: Final = 4096
 BOUND: Final = 15.0
 """Seconds in which even a refusal must have come."""
-UNTIL_FULL: Final = 400
-"""Changes for which there may still be room in files that were made before."""
-ENOUGH: Final = 5
+UNTIL_FULL: Final = 40
+"""Commits for which there may still be room in files that were made before."""
+ENOUGH: Final = 20
 """Refusals, after which it is certain."""
 
 
@@ -167,13 +167,17 @@ async def _fill_up(scene: Scene, disk: Full, found: Findings) -> None:
         disk.take(server)
         scene.injected()
         before = len(found.refused)
-        for _ in range(UNTIL_FULL):
+
+        async def create() -> None:
             begin = time.monotonic()
             try:
                 await ledger.create(server, raising=True)
             except Refused as error:
                 found.refused.append(error)
             found.slowest = max(found.slowest, time.monotonic() - begin)
+
+        for _ in range(UNTIL_FULL):
+            await at_once(create() for _ in range(10))
             if len(found.refused) >= before + ENOUGH:
                 break
         else:

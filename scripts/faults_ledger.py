@@ -14,9 +14,8 @@ from pathlib import Path
 from random import Random
 from typing import Final, Literal
 
-import msgspec
 import trio
-from faults_server import Gone, NotAnswered, Refused, Server
+from faults_server import NONSENSE, Gone, NotAnswered, Refused, Server
 from msgspec import Struct
 
 from modes_actor.surface.mode_results import ModeSwitchedResult, TaskCompletedResult, TaskCreated, TaskDetails
@@ -73,6 +72,7 @@ class Ledger:
         self._order = itertools.count()
         self._tags = itertools.count(1)
         self._created: set[str] = set()
+        self._refused: set[str] = set()
         self._since = 0
 
     # Changing, with a record of it. These return whether it was acknowledged; `Gone` is the caller's to bear.
@@ -160,15 +160,13 @@ class Ledger:
 
     async def check(
         self, server: Server, sessions: Iterable[Kept] | None = None, *, may_be_missing: bool = False
-    ) -> int:
-        """Compare what a server says with the record. Returns how many sessions it told of.
+    ) -> None:
+        """Compare what a server says with the record.
 
         `may_be_missing`: the store was damaged, so a refusal is right, too; a wrong answer never is.
         """
-        found = 0
 
         async def look(kept: Kept) -> None:
-            nonlocal found
             for attempt in range(TRIES):
                 asked = next(self._order)
                 try:
@@ -181,14 +179,12 @@ class Ledger:
                         continue
                     if may_be_missing and error.code in (-32603, -32002):
                         return
-                    self.lost += sum(step.acknowledged is True for step in kept.steps)
+                    if error.code != NONSENSE:
+                        self.lost += sum(step.acknowledged is True for step in kept.steps)
                     self._complain(f"{kept.session_id}: {error}")
                 except (Gone, NotAnswered):
                     self._complain(f"{kept.session_id}: no answer")
-                except msgspec.MsgspecError as error:
-                    self._complain(f"{kept.session_id}: an answer that makes no sense: {error}")
                 else:
-                    found += 1
                     self._compare(kept, details, asked, may_be_missing=may_be_missing)
                 return
 
@@ -197,7 +193,6 @@ class Ledger:
             async with trio.open_nursery() as nursery:
                 for kept in waiting[start : start + AT_ONCE]:
                     nursery.start_soon(look, kept)
-        return found
 
     async def check_some(self, server: Server, limit: int = 2_000) -> None:
         """Those that were changed last, and some of the older ones."""
@@ -224,6 +219,8 @@ class Ledger:
             self._complain(f"{len(twice)} tasks were created twice")
         if words.keys() - self._created:
             self._complain("there are tasks that nobody asked for")
+        if made := words.keys() & self._refused:
+            self._complain(f"{len(made)} tasks were refused, and created: {min(made)}")
         for table in ("messages", "mode_changes"):
             half = f"SELECT count(*) FROM sessions WHERE session_id NOT IN (SELECT session_id FROM {table})"
             if count := file.execute(half).fetchone()[0]:
@@ -246,8 +243,8 @@ class Ledger:
             if not self.may_refuse(error):
                 self._complain(f"{step.kind} was refused: {error}")
             self.refusals[f"{error.code}{' retryable' if error.retryable else ''}"] += 1
-            if error.code != -32603:
-                step.acknowledged = False
+            step.acknowledged = False
+            self._refused.add(step.tag)
             if raising:
                 raise
             return False
@@ -259,10 +256,10 @@ class Ledger:
     def _compare(self, kept: Kept, found: TaskDetails, asked: int, *, may_be_missing: bool) -> None:
         by_tag = {step.tag: step for step in kept.steps}
         said = [message.content for message in found.messages or []]
-        first, *later = found.mode_history
+        later = found.mode_history[1:]
         ended = [by_tag.get(tag) for tag in said[1:]]
         seen = [kept.steps[0], *(by_tag.get(change.reason or "") for change in later)]
-        if said[:1] != [kept.steps[0].tag] or None in seen or None in ended:
+        if not found.mode_history or said[:1] != [kept.steps[0].tag] or None in seen or None in ended:
             return self._complain(f"{kept.session_id} tells what nobody asked for")
         applied = [step for step in (*seen, *ended) if step is not None]
         acknowledged = [step for step in kept.steps if step.told is not None and step.told < asked]
@@ -279,7 +276,7 @@ class Ledger:
                 self._complain(f"{kept.session_id}: {step.tag} was put before one that was acknowledged earlier")
         modes = [step.mode for step in applied if step.kind != "complete"]
         state = "completed" if ended else "active"
-        if [first.mode, *(change.mode for change in later)] != modes or found.mode_slug != modes[-1]:
+        if [change.mode for change in found.mode_history] != modes or found.mode_slug != modes[-1]:
             self._complain(f"{kept.session_id} is in mode {found.mode_slug}, not in {modes[-1]}")
         if (found.state, found.completed_at is not None) != (state, bool(ended)):
             self._complain(f"{kept.session_id} is {found.state}, not {state}")

@@ -22,6 +22,8 @@ T = TypeVar("T")
 ROOT: Final = Path(__file__).resolve().parent.parent
 ANSWER_SECONDS: Final = 30.0
 """A server that runs and has not answered by then counts as silent."""
+NONSENSE: Final = 0
+"""The code of a refusal that is none of the server's: it answered, but not what was asked."""
 LEAVE_SECONDS: Final = 15.0
 READ_SIZE: Final = 256 * 1024
 
@@ -127,7 +129,10 @@ class Server:
         """What a tool tells, typed. Arguments that are None are left out."""
         given = {name: value for name, value in arguments.items() if value is not None}
         result = await self.ask("tools/call", {"name": tool, "arguments": given})
-        return msgspec.json.decode(msgspec.json.decode(result, type=_ToolResult).structured_content, type=answer)
+        try:
+            return msgspec.json.decode(msgspec.json.decode(result, type=_ToolResult).structured_content, type=answer)
+        except msgspec.MsgspecError as error:
+            raise Refused(NONSENSE, f"an answer that makes no sense: {error}", retryable=False) from None
 
     async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Raw:
         return await self.answer_to(self.begin(method, params))
@@ -219,6 +224,20 @@ class Server:
         text = Path(f"/proc/{self.pid}/status").read_text()
         return int(text.partition("VmRSS:")[2].split()[0]) / 1024
 
+    async def see_out(self) -> None:
+        """Let it end politely, whatever state it is in, and take note if it does not."""
+        was_left_alone = not self.is_being_ended and not self.gone.is_set()
+        self.read_on()
+        self.signal(signal.SIGCONT)
+        await self.close_input()
+        code = await self.exit_code()
+        if code is None:
+            self.kill()
+            await self.exit_code()
+        if was_left_alone and code != 0:
+            ended = "did not end" if code is None else f"ended with code {code}"
+            self._tally.died.append(f"a server {ended} when its input did")
+
     # Inside.
 
     async def write(self) -> None:
@@ -306,24 +325,10 @@ async def running(command: Sequence[str], environment: Mapping[str, str], tally:
             failure = error  # raised below, where the nursery cannot wrap it
         finally:
             with trio.CancelScope(shield=True):
-                await _see_out(server)
+                await server.see_out()
             nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
-
-
-async def _see_out(server: Server) -> None:
-    was_left_alone = not server.is_being_ended and not server.gone.is_set()
-    server.read_on()
-    server.signal(signal.SIGCONT)
-    await server.close_input()
-    code = await server.exit_code()
-    if code is None:
-        server.kill()
-        await server.exit_code()
-    if was_left_alone and code != 0:
-        ended = "did not end" if code is None else f"ended with code {code}"
-        server._tally.died.append(f"a server {ended} when its input did")
 
 
 class Ground:

@@ -28,7 +28,7 @@ class Hold(Struct, frozen=True):
 
 
 SHORT_HOLDS: Final = (Hold(False, False), Hold(True, False))
-HOLDS: Final = (*SHORT_HOLDS, Hold(False, True), *SHORT_HOLDS, Hold(True, True), *SHORT_HOLDS)
+HOLDS: Final = (*SHORT_HOLDS, Hold(False, True), Hold(True, True))
 
 
 @contextmanager
@@ -64,7 +64,7 @@ async def locked(scene: Scene) -> None:
         else:
             reads.append(True)
 
-    holds = HOLDS if scene.seconds >= 3 * LONG else SHORT_HOLDS
+    holds = HOLDS if scene.seconds >= 2 * LONG else SHORT_HOLDS
     for _, hold in zip(scene.rounds(at_least=enough(holds, scene)), cycle(holds), strict=False):
         async with scene.ground.server() as server:
             await server.is_there()

@@ -1,7 +1,9 @@
 """The fault injection runs and finds nothing; and it does find what is wrong with servers that break their promises."""
 
 import shlex
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,7 +35,7 @@ def broken(report: Any) -> list[str]:
 def test_faults_are_injected_and_promises_kept(tmp_path: Path) -> None:
     """Several kinds, each at least once; the report has a row for each, and the chart is drawn."""
     chart = tmp_path / "chart.svg"
-    words = ("--only", "kill,full", "--duration", "1", "--seed", "7", "--json", "--svg", str(chart))
+    words = ("--only", "kill,full", "--duration", "0.2", "--seed", "7", "--json", "--svg", str(chart))
     ran = run_script("faults.py", *words, home=tmp_path)
     assert ran.code == 0, (ran.out, ran.err)
     report = ran.json()
@@ -243,6 +245,25 @@ async def test_what_was_refused_and_made_all_the_same_is_found() -> None:
     assert "was refused, and made" in str(ledger.trouble)
 
 
+async def test_a_task_that_was_refused_and_made_all_the_same_is_found(tmp_path: Path) -> None:
+    """It has no session that anybody knows, so the file is asked."""
+    server, ledger = Teller(), ledgers.Ledger("t", Random(1))
+    server.refuses = servers.Refused(-32603, "The store is busy", retryable=True)
+    await ledger.create(server)
+    write_store(tmp_path / "sessions.db", "t create 1")
+    ledger.check_file(tmp_path / "sessions.db")
+    assert ledger.trouble == ["1 tasks were refused, and created: t create 1"]
+
+
+async def test_an_answer_that_makes_no_sense_is_found() -> None:
+    """It is wrong, but loses nothing."""
+    server, ledger = Teller(), ledgers.Ledger("t", Random(1))
+    await ledger.create(server)
+    server.refuses = servers.Refused(servers.NONSENSE, "an answer that makes no sense", retryable=False)
+    await ledger.check(server)
+    assert (ledger.lost, len(ledger.trouble)) == (0, 1)
+
+
 async def test_a_refusal_that_is_not_for_a_while_is_wrong() -> None:
     """Unless the fault allows it."""
     server, ledger = Teller(), ledgers.Ledger("t", Random(1))
@@ -252,20 +273,26 @@ async def test_a_refusal_that_is_not_for_a_while_is_wrong() -> None:
     assert ledger.trouble == ["create was refused: -32603 The store is busy"]
 
 
-def test_a_file_in_which_a_task_is_twice_is_found(tmp_path: Path) -> None:
-    """Or a session without its first message; or one without a file."""
-    import sqlite3
-    from contextlib import closing
-
-    file, ledger = tmp_path / "sessions.db", ledgers.Ledger("t", Random(1))
-    missing = ledger.check_file(file)
+def write_store(file: Path, *first_messages: str | None) -> None:
+    """A store's file, as far as it is looked into: a session for each message."""
     with closing(sqlite3.connect(file)) as connection:
         connection.executescript(
-            "CREATE TABLE sessions (session_id); CREATE TABLE messages (session_id, role, content);"
-            "CREATE TABLE mode_changes (session_id); INSERT INTO sessions VALUES ('a'), ('b'), ('c');"
-            "INSERT INTO messages VALUES ('a', 'user', 'x'), ('b', 'user', 'x');"
-            "INSERT INTO mode_changes VALUES ('a'), ('b'), ('c');"
+            "CREATE TABLE sessions (session_id); CREATE TABLE mode_changes (session_id);"
+            "CREATE TABLE messages (session_id, role, content);"
         )
+        for number, message in enumerate(first_messages):
+            connection.execute("INSERT INTO sessions VALUES (?)", (number,))
+            connection.execute("INSERT INTO mode_changes VALUES (?)", (number,))
+            if message is not None:
+                connection.execute("INSERT INTO messages VALUES (?, 'user', ?)", (number, message))
+        connection.commit()
+
+
+def test_a_file_in_which_a_task_is_twice_is_found(tmp_path: Path) -> None:
+    """Or a session without its first message; or one without a file."""
+    file, ledger = tmp_path / "sessions.db", ledgers.Ledger("t", Random(1))
+    missing = ledger.check_file(file)
+    write_store(file, "x", "x", None)
     assert (missing, ledger.check_file(file)) == ("unable to open database file", "ok")
     assert ledger.trouble == [
         "1 tasks were created twice",
