@@ -54,7 +54,7 @@ class Asked(Struct, frozen=True):
     processes: int
     server: tuple[str, ...]
     cases: str
-    shrink_seconds: float
+    shrink_trials: int
     patience: float
     rated: bool
 
@@ -141,7 +141,7 @@ async def run(asked: Asked, options: Options) -> Report:
                     count=None if count is None else -(-count // asked.processes),
                     server=asked.server,
                     cases=asked.cases,
-                    shrink_seconds=asked.shrink_seconds,
+                    shrink_trials=asked.shrink_trials,
                     patience=asked.patience,
                 )
                 for number in range(asked.processes)
@@ -264,7 +264,7 @@ def main() -> int:
     parser.add_argument("--replay", type=Path, metavar="FILE", help="run a case again")
     parser.add_argument("--cases", default=".", metavar="DIRECTORY", help="where to put the case of a failure")
     parser.add_argument("--server", default="", metavar="COMMAND", help="another server than ours")
-    parser.add_argument("--shrink", type=float, default=45.0, metavar="SECONDS", help="to make a failure small")
+    parser.add_argument("--shrink", type=int, default=200, metavar="N", help="servers at most to make a failure small")
     parser.add_argument("--patience", type=float, default=30.0, metavar="SECONDS", help="that an answer may take")
     rate = parser.add_mutually_exclusive_group()
     rate.add_argument("--require-rate", action="store_true", help="hold a short run to the rate, too")
@@ -291,7 +291,7 @@ def _fuzz(parsed: argparse.Namespace, server: tuple[str, ...]) -> int:
         processes=parsed.processes,
         server=server,
         cases=parsed.cases,
-        shrink_seconds=parsed.shrink,
+        shrink_trials=parsed.shrink,
         patience=parsed.patience,
         rated=parsed.require_rate or (is_long and not parsed.no_rate),
     )

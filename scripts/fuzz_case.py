@@ -9,9 +9,11 @@ import trio
 from fuzz_ground import Ground
 from fuzz_judge import Broken
 from fuzz_play import Plan, Round, line_of, play
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, structs
 
 T = TypeVar("T")
+_LONGEST: Final = 90.0
+"""Seconds after which a case is small enough."""
 _IS_IT_STILL: Final = 3.0
 """Seconds after which a small case counts as hanging."""
 
@@ -80,26 +82,27 @@ async def played_again(
     return None
 
 
-async def shrunk(case: Case, ground: Ground, line: int | None, *, seconds: float, name: str) -> Case:
-    """The case with fewer and smaller messages that break the same promise, on servers that are always new."""
-    smaller = _Shrinking(case, ground, name, trio.current_time() + seconds)
+async def shrunk(case: Case, ground: Ground, line: int | None, *, trials: int, name: str) -> Case:
+    """The case with fewer and smaller messages that break the same promise, on as many new servers at most."""
+    smaller = _Shrinking(case, ground, name, trials)
     await smaller.run(line)
     return smaller.case
 
 
 class _Shrinking:
-    def __init__(self, case: Case, ground: Ground, name: str, deadline: float) -> None:
+    def __init__(self, case: Case, ground: Ground, name: str, trials: int) -> None:
         self.case = case
         self._ground = ground
         self._name = name
-        self._deadline = deadline
+        self._trials = trials
+        self._deadline = trio.current_time() + _LONGEST
 
     async def run(self, line: int | None) -> None:
         lines = [each for each, _ in _flat(rounds_of(self.case))]
         blamed = [] if line is None or not 0 <= line < len(lines) else [lines[line]]
-        openings = [each for each in lines if b'"initialize"' in each][:3]
+        openings = [each for each in lines[:line] if _opens(each)]
         for guess in (blamed, openings[-1:] + blamed):
-            if blamed and await self._still([(guess, [])], Plan(anchored=b"sess_" in guess[-1])):
+            if blamed and await self._still([(guess, [])], Plan(anchored=b"sess_" in blamed[0])):
                 break
         else:
             if not await self._still(rounds_of(self.case), self.case.plan):
@@ -114,7 +117,8 @@ class _Shrinking:
 
     async def _still(self, rounds: Rounds, plan: Plan) -> bool:
         """Whether the same promise is broken by this; then it is the case from now on."""
-        if trio.current_time() > self._deadline:
+        self._trials -= 1
+        if self._trials < 0 or trio.current_time() > self._deadline:
             return False
         broken = await played_again(self._ground, rounds, plan, name=self._name)
         if broken is None or broken.promise != self.case.expected:
@@ -143,6 +147,13 @@ class _Shrinking:
                     if await self._still(_grouped(changed, [cuts for _, cuts in rounds]), self.case.plan):
                         is_smaller = True
                         break
+
+
+def _opens(line: bytes) -> bool:
+    if b'"initialize"' not in line:
+        return False
+    found = line_of(line).understood
+    return found.kind == "request" and found.method == "initialize" and found.fits and found.version is UNSET
 
 
 async def minimal(items: Sequence[T], still: Callable[[Sequence[T]], Awaitable[bool]]) -> Sequence[T]:

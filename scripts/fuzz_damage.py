@@ -170,11 +170,11 @@ def _spots(value: Any) -> list[tuple[_Members, int]]:
 def _text(value: Any, indent: int = 0) -> str:
     margin = "\n" + "  " * indent
     if isinstance(value, _Members):
-        inner = [f"{margin}  {json.dumps(key)}: {_text(each, indent + 1)}" for key, each in value]
+        inner = [f"{margin}  {json.dumps(key, ensure_ascii=False)}: {_text(each, indent + 1)}" for key, each in value]
         return "{" + ",".join(inner) + margin + "}"
     if isinstance(value, list):
         return "[" + ", ".join(_text(each, indent + 1) for each in value) + "]"
-    return json.dumps(value, default=str)
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _misspelt(rng: Random, key: str) -> str:

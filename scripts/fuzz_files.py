@@ -6,6 +6,7 @@ good file that says something else; so only such damage is held against it as le
 """
 
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -109,7 +110,12 @@ def judged(after: str, before: dict[str, Ability] | None, root: str) -> Found | 
 
 def fuzz_files(task: "Task", clock: "Clock", tally: "Tally") -> None:
     rng = Random(f"{task.seed}:{task.number}:{task.what}")
-    trials = _mode_trials(rng) if task.what == "modes" else _config_trials(rng)
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as directory:
+        trials = _mode_trials(rng) if task.what == "modes" else _config_trials(rng, ConfigTrial(Path(directory)))
+        _fuzz(task, trials, clock, tally)
+
+
+def _fuzz(task: "Task", trials: "Iterator[tuple[str, str, str, Trial]]", clock: "Clock", tally: "Tally") -> None:
     while clock.left(tally.count):
         kind, before, after, trial = next(trials)
         began = time.perf_counter()
@@ -150,10 +156,9 @@ def _mode_trials(rng: Random) -> Iterator[tuple[str, str, str, Trial]]:
             yield "bytes", before, damaged_bytes(rng, before), partial(judged, before=None, root=root)
 
 
-def _config_trials(rng: Random) -> Iterator[tuple[str, str, str, Trial]]:
-    configs = ConfigTrial()
+def _config_trials(rng: Random, configs: ConfigTrial) -> Iterator[tuple[str, str, str, Trial]]:
     for kind, text in configs.texts(rng):
-        yield kind, "", text, lambda after: _config_judged(configs, after)
+        yield kind, "", text, partial(_config_judged, configs)
 
 
 def _config_judged(configs: ConfigTrial, after: str) -> Found | None:
@@ -185,7 +190,8 @@ def _smallest(text: str, found: Found, trial: Trial) -> str:
 def replayed(case: Case, after: str) -> Found | None:
     """A case of a file, once more."""
     if case.what == "config":
-        return _config_judged(ConfigTrial(), after)
+        with tempfile.TemporaryDirectory(prefix="fuzz-") as directory:
+            return _config_judged(ConfigTrial(Path(directory)), after)
     root = str(Path(sys.prefix))
     able = None
     if case.expected == NEVER_MORE:

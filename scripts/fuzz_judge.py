@@ -151,8 +151,11 @@ class Judge:
         if not oracle.loose_idless + len(inline) <= extras <= most:
             least = oracle.loose_idless + len(inline)
             raise Broken(ONCE, f"{extras} errors without an id besides those expected, not {least} to {most}")
-        for each in (inline + [each for each in unresolved if each.late])[: extras - oracle.loose_idless]:
+        for each in inline:
             self._forget(each)
+        if extras > oracle.loose_idless + len(inline):
+            for each in unresolved:
+                each.optional = True  # one of the late ones may have been refused: nobody can tell which
         if any(each.silent and not each.answered for each in oracle.arrays):
             raise Broken(ONCE, "an array in which no id can be read was not answered")
         oracle.arrays = [each for each in oracle.arrays if not each.answered]

@@ -1,6 +1,5 @@
 """Configuration files, made from the settings that there are and then damaged."""
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -25,10 +24,9 @@ _ODD_NAMES: Final = ("", "timeoot", "server", "SERVER", "sessions", "timeout", "
 class ConfigTrial:
     """Texts of configurations, and the judgement on each."""
 
-    def __init__(self) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="fuzz-config-")
-        self._path = Path(self._directory.name) / "config.json"
-        self._environment = {"HOME": self._directory.name, "FUZZ_SECRET": SECRET}
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "config.json"
+        self._environment = {"HOME": str(directory), "FUZZ_SECRET": SECRET}
 
     def texts(self, rng: Random) -> Iterator[tuple[str, str]]:
         """Without end: what kind each is, and the text."""

@@ -38,7 +38,7 @@ class Task(Struct, frozen=True, kw_only=True):
     """Messages or files, whatever time that takes."""
     server: tuple[str, ...] = ()
     cases: str = "."
-    shrink_seconds: float = 60.0
+    shrink_trials: int = 200
     patience: float = PATIENCE
 
 
@@ -122,7 +122,7 @@ async def fuzz_messages(task: Task, clock: Clock, tally: Tally) -> None:
                     plan=made.plan,
                     rounds=[CaseRound(list(map(_text, each.lines)), each.cuts) for each in kept],
                 )
-                tally.broken = await shrunk(case, ground, broken.line, seconds=task.shrink_seconds, name=name)
+                tally.broken = await shrunk(case, ground, broken.line, trials=task.shrink_trials, name=name)
                 break
             outcomes += played.outcomes
             kinds += made.kinds

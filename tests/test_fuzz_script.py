@@ -1,0 +1,301 @@
+"""The fuzzer runs, does the same again for the same seed, and sees everything that a server may do wrong."""
+
+import re
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+from msgspec import UNSET
+
+from modes_actor.wire.versions import ALL_VERSIONS
+from tests.process import ROOT
+from tests.scripts import run_script, script
+
+case_module, damage, files, ground, judge, messages = map(
+    script, ("fuzz_case", "fuzz_damage", "fuzz_files", "fuzz_ground", "fuzz_judge", "fuzz_messages")
+)
+oracle, reading, rounds, settings, types = map(
+    script, ("fuzz_oracle", "fuzz_reading", "fuzz_rounds", "fuzz_settings", "fuzz_types")
+)
+
+FAULTY = f"{sys.executable} {ROOT / 'tests' / 'faulty_server.py'}"
+
+INITIALIZE = (
+    b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},'
+    b'"clientInfo":{"name":"a","version":"1"}}}'
+)
+INITIALIZED = (
+    b'{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-03-26","capabilities":{},'
+    b'"serverInfo":{"name":"s","version":"1"}}}'
+)
+
+
+def ping(request_id: int) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % request_id
+
+
+def answer(request_id: int) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%d,"result":{}}' % request_id
+
+
+def verdict_on(sent: list[bytes], said: list[bytes]) -> str | None:
+    """The promise that a server broke which said this to that; None if it broke none."""
+    expected = oracle.Oracle(ground.SLUGS, anchors=0)
+    judged = judge.Judge(expected, (b"a-secret",))
+    for number, line in enumerate(sent):
+        understood = reading.understand(line, ground.LINE_LIMIT)
+        expected.take(understood, understood.id, number)
+    try:
+        judged.hear(b"".join(line + b"\n" for line in said))
+        judged.at_end()
+    except judge.Broken as broken:
+        return str(broken.promise)
+    return None
+
+
+# The script.
+
+
+def test_a_right_server_breaks_no_promise(tmp_path: Path) -> None:
+    """A short run of everything, its figures in JSON."""
+    words = ("--messages", "1200", "--processes", "1", "--seed", "1", "--json")
+    ran = run_script("fuzz.py", *words, home=tmp_path)
+    assert (ran.code, ran.err) == (0, "")
+    report = ran.json()
+    assert {each["kept"] for each in report["verdicts"]} <= {True, None}
+    assert (report["messages"], report["files"], report["failures"]) == (1200, {"modes": 12, "config": 12}, [])
+    assert {"valid", "truncated", "bad UTF-8", "array"} <= report["kinds"].keys()
+    assert {"result", "-32700", "-32600", "-32601", "-32602", "-32022"} <= report["answers"].keys()
+
+
+def test_a_wrong_server_is_found_and_its_case_can_be_replayed(tmp_path: Path) -> None:
+    """The case is small, fails with that server as long as it is wrong, and not with the right one."""
+    words = ("--what", "messages", "--messages", "1000", "--processes", "1", "--seed", "2", "--shrink", "5", "--json")
+    ran = run_script("fuzz.py", *words, "--server", FAULTY, "--cases", str(tmp_path), home=tmp_path)
+    assert ran.code == 1, ran.err
+    (failure,) = ran.json()["failures"]
+    assert (failure["what"], failure["promise"]) == ("messages", judge.INTERNAL)
+    case = Path(failure["case"])
+    assert "logging/setLevel" in case.read_text(encoding="utf-8")
+    assert len(case.read_bytes()) < 3000
+    assert run_script("fuzz.py", "--replay", str(case), "--server", FAULTY, home=tmp_path).code == 1
+    assert run_script("fuzz.py", "--replay", str(case), home=tmp_path).code == 0
+
+
+def test_what_cannot_be_replayed_is_one_line_on_stderr(tmp_path: Path) -> None:
+    """With the exit code of a script that could not do its work."""
+    ran = run_script("fuzz.py", "--replay", str(tmp_path / "nothing.json"), home=tmp_path)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+
+
+# The messages.
+
+
+def test_the_same_seed_gives_the_same_messages() -> None:
+    """Of every episode, also when it goes on with the templates of those before."""
+    first: list[Any] = []
+    second: list[Any] = []
+    for made in (first, second):
+        pool: list[Any] = []
+        for episode in range(2):
+            generator = rounds.Generator(f"7:{episode}", pool, round_size=150)
+            made.append(
+                [(line.data, each.cuts) for each in (generator.round(), generator.round()) for line in each.lines]
+            )
+    assert first == second
+
+
+def test_a_message_from_a_template_is_what_its_bytes_say() -> None:
+    """What is understood once, for all ids, is what is understood of each line by itself."""
+    generator = rounds.Generator("8", [], round_size=600)
+    for line in generator.round().lines:
+        alone = reading.understand(line.data, ground.LINE_LIMIT)
+        known = line.understood
+        assert (alone.kind, alone.code, alone.method) == (known.kind, known.code, known.method)
+        assert (alone.fits, alone.meta_fits, alone.version) == (known.fits, known.meta_fits, known.version)
+        assert alone.id == (known.id if line.id is None else line.id)
+
+
+def test_every_method_of_every_version_is_sent() -> None:
+    """None is forgotten when a version gets another."""
+    known = frozenset().union(*(version.methods for version in ALL_VERSIONS))
+    assert known - types.TO_CLIENT == types.METHODS.keys()
+
+
+@pytest.mark.parametrize("method", types.METHODS)
+def test_an_example_fits_the_type_that_it_was_made_from(method: str) -> None:
+    """The one who makes and the one who judges agree."""
+    rng = Random(method)
+    for stateless in (False, True) * 20:
+        request = messages.valid_request(rng, method, stateless=stateless)
+        assert types.fits_struct(request.get("params", {}), types.METHODS[method])
+
+
+# The judge.
+
+WRONG = {
+    "nothing": ([ping(1)], []),
+    "another id": ([ping(1)], [answer(2)]),
+    "an id of another type": ([ping(1)], [b'{"jsonrpc":"2.0","id":"1","result":{}}']),
+    "two answers": ([ping(1)], [answer(1), answer(1)]),
+    "an answer to a notification": (
+        [b'{"jsonrpc":"2.0","method":"ping"}'],
+        [b'{"jsonrpc":"2.0","id":null,"result":{}}'],
+    ),
+    "an error instead of a result": ([ping(1)], [b'{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"m"}}']),
+    "a result instead of an error": ([b'{"jsonrpc":"2.0","id":1,"method":"nope"}'], [answer(1)]),
+    "an internal error": ([ping(1)], [b'{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"m"}}']),
+    "an unfounded retryable error": (
+        [ping(1)],
+        [b'{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"m","data":{"retryable":true}}}'],
+    ),
+    "both a result and an error": (
+        [ping(1)],
+        [b'{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}'],
+    ),
+    "another version of JSON-RPC": ([ping(1)], [b'{"jsonrpc":"1.0","id":1,"result":{}}']),
+    "one member too many": ([ping(1)], [b'{"jsonrpc":"2.0","id":1,"result":{},"debug":1}']),
+    "no JSON": ([ping(1)], [b"debug: a ping", answer(1)]),
+    "an empty line": ([ping(1)], [b"", answer(1)]),
+    "bytes that are no UTF-8": ([ping(1)], [b'{"jsonrpc":"2.0","id":1,"result":{"a":"\xff"}}', b"\xff"]),
+    "a secret": ([ping(1)], [b'{"jsonrpc":"2.0","id":1,"result":{"a":"a-secret"}}']),
+    "silence about bad JSON": ([b"oops"], []),
+    "no `id: null` before anything was said": ([b"oops"], [b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"m"}}']),
+    "a question to a client that has no roots": (
+        [INITIALIZE],
+        [INITIALIZED, b'{"jsonrpc":"2.0","id":1,"method":"roots/list"}'],
+    ),
+    "a notification that no version has": ([], [b'{"jsonrpc":"2.0","method":"notifications/nope"}']),
+    "an array taken apart": ([INITIALIZE, b"[%b,%b]" % (ping(1), ping(2))], [INITIALIZED, answer(1), answer(2)]),
+    "an array in two pieces": (
+        [INITIALIZE, b"[%b,%b]" % (ping(1), ping(2))],
+        [INITIALIZED, b"[%b]" % answer(1), b"[%b]" % answer(2)],
+    ),
+    "an answer that was cancelled in vain": (
+        [ping(1), b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("sent", "said"), WRONG.values(), ids=WRONG)
+def test_what_a_wrong_server_says_breaks_a_promise(sent: list[bytes], said: list[bytes]) -> None:
+    """Each by itself."""
+    assert verdict_on(sent, said) in judge.PROMISES
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ([ping(1), ping(2)], [answer(1), answer(2)]),
+        ([b"oops", b" ", b"\r"], [b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}']),
+        ([INITIALIZE, b"[%b,%b]" % (ping(1), ping(2))], [INITIALIZED, b"[%b,%b]" % (answer(2), answer(1))]),
+        ([b'{"jsonrpc":"2.0","id":9,"result":{}}', b'{"jsonrpc":"2.0","method":"x"}'], []),
+        (
+            [b'{"jsonrpc":"2.0","id":1,"method":"x\xff"}'],
+            [b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":""}}'],
+        ),
+    ],
+)
+def test_what_a_right_server_says_breaks_none(sent: list[bytes], said: list[bytes]) -> None:
+    """In any order that is allowed."""
+    assert verdict_on(sent, said) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "code", "request_id"),
+    [
+        (b"", "blank", 0, UNSET),
+        (b"\xef\xbb\xbf {} ", "refused", -32600, UNSET),
+        (b"NaN", "refused", -32700, UNSET),
+        (b'{"jsonrpc":"2.0","id":1.0,"method":"m"}', "refused", -32600, UNSET),
+        (b'{"jsonrpc":"1.0","id":"a","method":"m"}', "refused", -32600, "a"),
+        (b'{"jsonrpc":"2.0","id":true,"id":3,"method":"m"}', "refused", -32600, 3),
+        (b'{"jsonrpc":"2.0","id":"\\ud800","method":"m"}', "refused", -32700, UNSET),
+        (b'{"jsonrpc":"2.0","id":3,"method":"m\\ud800"}', "request", 0, 3),
+        (b"x" * (ground.LINE_LIMIT + 1), "refused", -32600, UNSET),
+    ],
+)
+def test_a_line_is_understood_without_the_server(line: bytes, kind: str, code: int, request_id: Any) -> None:
+    """By JSON and JSON-RPC alone."""
+    found = reading.understand(line, ground.LINE_LIMIT)
+    assert (found.kind, found.code, found.id) == (kind, code, request_id)
+
+
+# Cases.
+
+
+def test_what_does_not_matter_is_left_out_of_a_case() -> None:
+    """Down to the two items that fail together."""
+
+    async def still(items: Any) -> bool:
+        return {3, 77} <= set(items)
+
+    assert trio.run(case_module.minimal, list(range(100)), still) == [3, 77]
+
+
+def test_a_message_is_made_smaller_member_by_member() -> None:
+    """Each way is tried by itself, the smallest result first."""
+    assert case_module.reductions(b'{"a":{"b":1},"c":"xy"}') == [
+        b'{"c":"xy"}',
+        b'{"a":{"b":1}}',
+        b'{"a":{},"c":"xy"}',
+        b'{"a":{"b":1},"c":""}',
+        b'{"a":{"b":1},"c":"x"}',
+    ]
+
+
+def test_bytes_that_are_no_text_survive_in_a_case() -> None:
+    """They are kept in base64, and everything else as it is."""
+    lines = [b'{"id":1}', b"\xff\x00", b"a\x1b"]
+    assert [case_module.bytes_of(case_module.written(line)) for line in lines] == lines
+
+
+# Files.
+
+TIGHT = '{"customModes": [{"slug": "a", "name": "A", "roleDefinition": "r", "groups": ["read"]}]}'
+
+
+def test_a_mode_that_may_do_more_than_before_is_found() -> None:
+    """Here the damage is a group more."""
+    able = files.abilities(files.read_modes(TIGHT, file="f", source="project").modes, "/")
+    assert files.judged(TIGHT, able, "/") is None
+    assert files.judged(TIGHT.replace('"read"', '"read", "command"'), able, "/").expected == files.NEVER_MORE
+
+
+def test_a_reader_that_raises_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it raises."""
+
+    def read_modes(*_: object, **__: object) -> None:
+        raise KeyError("slug")
+
+    monkeypatch.setattr(files, "read_modes", read_modes)
+    assert files.judged(TIGHT, None, "/").expected == files.NO_RAISE
+
+
+def test_damage_to_a_restriction_is_in_one_place() -> None:
+    """And the intact text has the modes of the original."""
+    tree = files.yaml.safe_load(ground.MODES)
+    for seed in range(30):
+        intact, damaged = damage.damaged_restriction(Random(seed), tree)
+        assert files.yaml.safe_load(intact) == tree
+        assert intact != damaged
+
+
+def test_a_configuration_that_fails_in_another_way_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing but a `ConfigError` is an answer, and it must tell no secret."""
+
+    def fails(*_: object) -> None:
+        raise KeyError("x")
+
+    def tells(*_: object) -> None:
+        raise settings.ConfigError(ground.SECRET)
+
+    found = []
+    for load_config in (fails, tells):
+        monkeypatch.setattr(settings, "load_config", load_config)
+        found.append(settings.ConfigTrial(tmp_path).judged("{}"))
+    assert [re.sub(r":.*", "", sentence) for sentence in found] == ["KeyError", "a ConfigError tells a secret"]
