@@ -11,7 +11,8 @@ it asked for one. A wrong answer is a broken promise, and is printed with its re
 Without --rate it is a closed loop: a client waits for its answer, then thinks. With --rate requests arrive at fixed
 times, and latencies count from there, so that queueing shows. A request can be sent about a millisecond after its time
 (no timer is finer), which is in the latencies; the summary tells how much, and whether it was the generator, not the
-servers, that was at its limit. --soak goes on for hours and judges whether servers leak.
+servers, that was at its limit. --soak goes on for hours and judges whether servers leak;
+Ctrl-C ends a run early, with its summary.
 
 All servers share one store and one project in a temporary directory, as the windows of an editor do. Sessions last
 --session-timeout seconds, so that their end is a part of the test. Exit code: 0 if every promise is kept, 1 if one is
@@ -22,6 +23,7 @@ import argparse
 import gc
 import math
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -133,7 +135,7 @@ class Load:
         for pipe in self._pipes:
             pipe.judge_rest()
         self._keep()
-        return self._report(opening, seconds, own_share, servers_share)
+        return self._report(opening, begin, seconds, own_share, servers_share)
 
     async def _open(self, reading: trio.Nursery) -> None:
         async def open_one(pipe: Pipe, clients: list[VirtualClient]) -> None:
@@ -152,6 +154,7 @@ class Load:
         plan, self._until = self._plan, begin + self._plan.options.duration
         async with trio.open_nursery() as watching:
             watching.start_soon(self._sample, begin, progress)
+            watching.start_soon(self._stop_when_told)
             async with trio.open_nursery() as driving:
                 watching.start_soon(self._stop_when_it_is_enough, driving.cancel_scope)
                 for index, (pipe, clients) in enumerate(zip(self._pipes, self._clients, strict=True)):
@@ -171,6 +174,13 @@ class Load:
     async def _stop_when_it_is_enough(self, scope: trio.CancelScope) -> None:
         await self._findings.enough.wait()
         scope.cancel()
+
+    async def _stop_when_told(self) -> None:
+        """Ctrl-C ends a run early, and what was found out is told."""
+        with trio.open_signal_receiver(signal.SIGINT) as signals:
+            async for _ in signals:
+                for pipe in self._pipes:
+                    pipe.stop()
 
     # Sampling.
 
@@ -220,11 +230,11 @@ class Load:
 
     # Telling.
 
-    def _report(self, opening: Histogram, seconds: float, own_cpu: float, servers_cpu: float) -> Report:
+    def _report(self, opening: Histogram, begin: float, seconds: float, own_cpu: float, servers_cpu: float) -> Report:
         plan, known, whole = self._plan, self._known, self._whole
         rows = method_rows(opening, whole.answers)
         sent, answers = sum(pipe.sent for pipe in self._pipes), rows[-1].answers
-        not_sent = sum(pace.overdue(self._until) for pace in self._paces)
+        not_sent = sum(pace.overdue(min(self._until, begin + seconds)) for pace in self._paces)
         verdicts = [
             *promise_verdicts(self._findings.counts, answers),
             busy_verdict(known.busy, sent),

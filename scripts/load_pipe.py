@@ -96,7 +96,7 @@ class Pipe:
         self._outbox = bytearray()
         self._pace: Pace | None = None
         self._waiting = trio.CancelScope()
-        self._is_leaving = False
+        self._is_stopping = self._is_leaving = False
         self._settled = trio.Event()
 
     @property
@@ -120,6 +120,7 @@ class Pipe:
                 stderr=log,
                 cwd=ROOT,
                 env=self._place.environment(),
+                start_new_session=True,  # Ctrl-C is for the generator, which then leaves them as it should
             )
         nursery.start_soon(self._read)
         client.intended = client.now = trio.current_time()
@@ -135,7 +136,7 @@ class Pipe:
         self._pace = pace
         lateness = self._measured.lateness
         try:
-            while (now := trio.current_time()) < until and not self._is_leaving:
+            while (now := trio.current_time()) < until and not self._is_stopping:
                 for intended, client in pace.due(now):
                     client.turn(intended, now)
                     if intended < now:
@@ -148,6 +149,11 @@ class Pipe:
         finally:
             self._pace = None
         await self.settle()
+
+    def stop(self) -> None:
+        """Ask no more."""
+        self._is_stopping = True
+        self._waiting.deadline = 0.0
 
     async def leave(self) -> None:
         """Close the pipe; the server must finish what is open and end well."""
@@ -192,7 +198,7 @@ class Pipe:
         try:
             await self.process.stdin.send_all(outbox)
         except trio.BrokenResourceError:
-            self._is_leaving = True  # the reader says why
+            self._is_stopping = self._is_leaving = True  # the reader says why
 
     async def settle(self) -> None:
         """Wait until everything is answered and every change is told."""
@@ -235,7 +241,7 @@ class Pipe:
         if not self._is_leaving:
             self._findings.add(ALIVE, f"a server went away with {len(self.pending)} requests unanswered")
         self._is_leaving = True
-        self._waiting.deadline = 0.0
+        self.stop()
         self._settled.set()
 
     def take_block(self, block: bytes, now: float) -> None:
