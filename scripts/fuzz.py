@@ -30,7 +30,7 @@ import trio
 from fuzz_case import Case, bytes_of, played_again, rounds_of
 from fuzz_files import FILE_PROMISES, replayed
 from fuzz_ground import make_ground
-from fuzz_judge import PROMISES, outcome_name
+from fuzz_judge import PROMISES, SCHEMA, outcome_name
 from fuzz_schemas import schema_check
 from fuzz_worker import RECURSION, Tally, Task, What
 from msgspec import Struct
@@ -89,6 +89,7 @@ async def run_task(tasks: list[Task], progress: Progress, done: float, total: fl
     """Every task in a process of its own; the first failure ends the others."""
     tallies: dict[int, Tally] = {}
     began = trio.current_time()
+    wanted = sum(task.count or 0 for task in tasks)
 
     async def work(task: Task, scope: trio.CancelScope) -> None:
         argument = msgspec.json.encode(task).decode()
@@ -102,14 +103,17 @@ async def run_task(tasks: list[Task], progress: Progress, done: float, total: fl
                 for line in lines:
                     tallies[task.number] = tally = msgspec.json.decode(line, type=Tally)
                     count = sum(each.count for each in tallies.values())
-                    share = count / total if task.count is not None else trio.current_time() - began
-                    progress.show(done + min(share, total), f"{count:,} {task.what}")
+                    is_counted = task.count is not None
+                    share = count / wanted if is_counted else (trio.current_time() - began) / total
+                    progress.show(done + min(share, 1.0) * total, f"{count:,} {task.what}")
                     if tally.broken is not None:
                         scope.cancel()
             if await process.wait() or not tallies[task.number].done:
                 raise FuzzError(f"a process that should fuzz {task.what} failed with code {process.returncode}")
         finally:
             process.terminate()
+            with trio.CancelScope(shield=True):
+                await process.wait()
 
     try:
         async with trio.open_nursery() as nursery:
@@ -120,7 +124,7 @@ async def run_task(tasks: list[Task], progress: Progress, done: float, total: fl
     return list(tallies.values())
 
 
-async def run(asked: Asked, options: Options) -> Report:
+async def run(asked: Asked, options: Options, directory: Path) -> Report:
     kinds: list[What] = list(get_args(What)) if asked.what == "all" else [asked.what]
     tallies: dict[What, list[Tally]] = {}
     with Progress("fuzzing", options.duration) as progress:
@@ -139,6 +143,7 @@ async def run(asked: Asked, options: Options) -> Report:
                     seed=options.seed,
                     seconds=each,
                     count=None if count is None else -(-count // asked.processes),
+                    directory=str(directory / f"{what}-{number}"),
                     server=asked.server,
                     cases=asked.cases,
                     shrink_trials=asked.shrink_trials,
@@ -202,7 +207,7 @@ def verdicts_of(tallies: dict[What, list[Tally]], failures: list[Failure], rate:
             verdicts.append(Verdict(promise, broken[promise], kept=False))
         elif broken:
             verdicts.append(Verdict(promise, "the run ended before", kept=None))
-        elif promise == PROMISES[5] and schema_check() is None:
+        elif promise == SCHEMA and schema_check() is None:
             verdicts.append(Verdict(promise, "no schemas in ../shared/mcp-schema, or no jsonschema-rs", kept=None))
         else:
             verdicts.append(Verdict(promise, "always", kept=True))
@@ -217,13 +222,16 @@ def _file_promises(tallies: dict[What, list[Tally]]) -> list[str]:
 
 
 def sections_of(report: Report) -> list[Section]:
-    figures = [
-        ("seed", f"{report.seed}"),
+    messages = [
         ("messages", f"{report.messages:,}"),
         ("that differ in more than their ids", f"{report.distinct:,}"),
         ("messages a minute", f"{report.messages_per_minute:,.0f}"),
-        ("processes at once", f"{report.processes}"),
         ("servers, one after another", f"{report.servers:,}"),
+    ]
+    figures = [
+        ("seed", f"{report.seed}"),
+        ("processes at once", f"{report.processes}"),
+        *(messages if report.messages else ()),
         *((f"files of {what}", f"{count:,}") for what, count in report.files.items()),
         *([("slowest file, s", f"{report.slowest_file_seconds:.2f}")] if report.files else []),
     ]
@@ -259,8 +267,8 @@ async def replay(case: Case, server: tuple[str, ...], patience: float) -> int:
 def main() -> int:
     parser = options_parser(__doc__ or "", duration=75)
     parser.add_argument("--what", choices=("messages", "modes", "config", "all"), default="all")
-    parser.add_argument("--messages", type=int, metavar="N", help="so many, whatever time it takes")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="default: one a core")
+    parser.add_argument("--messages", type=_some, metavar="N", help="so many, whatever time it takes")
+    parser.add_argument("--processes", type=_some, default=os.cpu_count() or 1, metavar="N", help="default: one a core")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="run a case again")
     parser.add_argument("--cases", default=".", metavar="DIRECTORY", help="where to put the case of a failure")
     parser.add_argument("--server", default="", metavar="COMMAND", help="another server than ours")
@@ -282,6 +290,13 @@ def main() -> int:
         return 2
 
 
+def _some(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be above 0")
+    return number
+
+
 def _fuzz(parsed: argparse.Namespace, server: tuple[str, ...]) -> int:
     options = common_options(parsed)
     is_long = parsed.messages is None and options.duration >= RATED_SECONDS
@@ -295,7 +310,8 @@ def _fuzz(parsed: argparse.Namespace, server: tuple[str, ...]) -> int:
         patience=parsed.patience,
         rated=parsed.require_rate or (is_long and not parsed.no_rate),
     )
-    report = trio.run(run, asked, options)
+    with tempfile.TemporaryDirectory(prefix="fuzz-", ignore_cleanup_errors=True) as directory:
+        report = trio.run(run, asked, options, Path(directory))
     return emit(report, sections_of(report), report.verdicts, as_json=options.json)
 
 

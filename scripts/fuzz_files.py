@@ -5,6 +5,7 @@ mode (`restricting`) never lets it do more. That does not hold for any damage: a
 good file that says something else; so only such damage is held against it as leaves no other meaning.
 """
 
+import logging
 import sys
 import tempfile
 import time
@@ -60,6 +61,17 @@ _MOMENTS: Final = tuple(datetime(2024, 1, day, hour, tzinfo=UTC) for day, hour i
 Ability = frozenset[int]
 
 
+class _Errors(logging.Handler):
+    """Whatever is logged as an error: a decision that fails is a denial, and one finds out only here."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
 class Found(Struct, frozen=True):
     """A broken promise, and what with."""
 
@@ -89,11 +101,18 @@ def abilities(modes: list[ModeConfig], root: str) -> dict[str, Ability]:
 def judged(after: str, before: dict[str, Ability] | None, root: str) -> Found | None:
     """What is wrong with how a text is read. `before`: what the modes were able to do, if they must not do more."""
     began = time.perf_counter()
+    errors = _Errors()
+    log = logging.getLogger("modes_actor")
+    log.addHandler(errors)
     try:
         read = read_modes(after, file="f", source="project")
         able = abilities(read.modes, root)
     except Exception as error:
         return Found(NO_RAISE, f"{type(error).__name__}: {error}")
+    finally:
+        log.removeHandler(errors)
+    if errors.said:
+        return Found(NO_RAISE, errors.said[0])
     if (took := time.perf_counter() - began) > SLOW_SECONDS:
         return Found(NO_RAISE, f"it took {took:.1f} s")
     lines = after.count("\n") + 2
@@ -110,12 +129,9 @@ def judged(after: str, before: dict[str, Ability] | None, root: str) -> Found | 
 
 def fuzz_files(task: "Task", clock: "Clock", tally: "Tally") -> None:
     rng = Random(f"{task.seed}:{task.number}:{task.what}")
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as directory:
-        trials = _mode_trials(rng) if task.what == "modes" else _config_trials(rng, ConfigTrial(Path(directory)))
-        _fuzz(task, trials, clock, tally)
-
-
-def _fuzz(task: "Task", trials: "Iterator[tuple[str, str, str, Trial]]", clock: "Clock", tally: "Tally") -> None:
+    directory = Path(task.directory)
+    directory.mkdir(parents=True)
+    trials = _mode_trials(rng) if task.what == "modes" else _config_trials(rng, ConfigTrial(directory))
     while clock.left(tally.count):
         kind, before, after, trial = next(trials)
         began = time.perf_counter()

@@ -67,7 +67,7 @@ _FILES: Final = (
 )
 _USES: Final = (
     *group_of(),
-    *tool_table().always,
+    *sorted(tool_table().always),
     "mcp__github__delete_repo",
     "mcp__docs-x__read",
     "mcp__a",
@@ -278,7 +278,9 @@ def enveloped(rng: Random, message: Json) -> tuple[str, bytes]:
                 {**message, "jsonrpc": rng.choice(("1.0", "2", 2.0, 2, None, "", "2.0 ", ["2.0"]))}
             )
         case 1:
-            named = rng.choice((*TO_CLIENT, "tools/nope", "", "rpc.discover", "Ping", "x" * 600, "tasks/get", "\x00"))
+            named = rng.choice(
+                (*sorted(TO_CLIENT), "tools/nope", "", "rpc.discover", "Ping", "x" * 600, "tasks/get", "\x00")
+            )
             return "unknown method", _encoded({**message, "method": named})
         case 2:
             return "wrong id", _encoded({**message, "id": rng.choice((None, True, 1.5, 1.0, [], {}, [1]))})

@@ -233,12 +233,13 @@ class Oracle:
         if method == "initialize":
             self._handshake = handshake_version(params["protocolVersion"])
             self._declares_roots = params["capabilities"].get("roots") is not None
-        known = understood.outcomes.get(is_stateless)
+        case = is_stateless, self._anchors
+        known = understood.outcomes.get(case)
         if known is None:
             found, writes = self._outcomes(method, params)
             if is_stateless:
                 found = {_stateless(each, method) for each in found}
-            known = understood.outcomes[is_stateless] = (frozenset(found), writes)
+            known = understood.outcomes[case] = (frozenset(found), writes)
         outcomes, may_wait = known
         if method == "tools/call":
             if params["name"] == "complete_task":

@@ -50,8 +50,8 @@ class Understood(Struct, gc=False):
     """Whether the params are what the method takes."""
     loose: bool = False
     items: "list[Understood] | None" = None
-    outcomes: dict[bool, Any] = {}
-    """Filled by the oracle: what may come of the request, in the stateless era or not."""
+    outcomes: dict[tuple[bool, int], Any] = {}
+    """Filled by the oracle: what may come of the request, in the stateless era or not, with so many sessions."""
 
 
 def understand(line: bytes, limit: int) -> Understood:

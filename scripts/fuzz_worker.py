@@ -5,7 +5,6 @@ It is started by fuzz.py, with its task as JSON in its only argument.
 
 import itertools
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -36,6 +35,8 @@ class Task(Struct, frozen=True, kw_only=True):
     seconds: float
     count: int | None
     """Messages or files, whatever time that takes."""
+    directory: str
+    """For whatever it needs; whoever gave the task clears it away."""
     server: tuple[str, ...] = ()
     cases: str = "."
     shrink_trials: int = 200
@@ -88,48 +89,47 @@ def say(tally: Tally) -> None:
 
 
 async def fuzz_messages(task: Task, clock: Clock, tally: Tally) -> None:
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as directory:
-        ground = await make_ground(Path(directory), task.server)
-        pool: list[Template] = []
-        outcomes: Counter[tuple[str, str, int]] = Counter()
-        kinds: Counter[str] = Counter()
-        sample = schema_check()
-        while left := clock.left(tally.count):
-            seed = f"{task.seed}:{task.number}:{tally.episodes}"
-            made = Generator(seed, pool, round_size=min(1000, left))
-            kept: list[Round] = []
+    ground = await make_ground(Path(task.directory), task.server)
+    pool: list[Template] = []
+    outcomes: Counter[tuple[str, str, int]] = Counter()
+    kinds: Counter[str] = Counter()
+    sample = schema_check()
+    while left := clock.left(tally.count):
+        seed = f"{task.seed}:{task.number}:{tally.episodes}"
+        made = Generator(seed, pool, round_size=min(1000, left))
+        kept: list[Round] = []
 
-            def rounds(made: Generator = made, kept: list[Round] = kept) -> Iterator[Round]:
-                for each in itertools.islice(made.rounds(), EPISODE_ROUNDS):
-                    left = clock.left(tally.count)
-                    if not left:
-                        return
-                    del each.lines[left:]
-                    kept.append(each)
-                    tally.count += len(each.lines)
-                    clock.tell(tally)
-                    yield each
+        def rounds(made: Generator = made, kept: list[Round] = kept) -> Iterator[Round]:
+            for each in itertools.islice(made.rounds(), EPISODE_ROUNDS):
+                left = clock.left(tally.count)
+                if not left:
+                    return
+                del each.lines[left:]
+                kept.append(each)
+                tally.count += len(each.lines)
+                clock.tell(tally)
+                yield each
 
-            name = f"episode-{task.number}"
-            try:
-                played = await play(ground, rounds(), made.plan, name=name, sample=sample, patience=task.patience)
-            except Broken as broken:
-                case = Case(
-                    what="messages",
-                    seed=seed,
-                    expected=broken.promise,
-                    found=broken.found,
-                    plan=made.plan,
-                    rounds=[CaseRound(list(map(_text, each.lines)), each.cuts) for each in kept],
-                )
-                tally.broken = await shrunk(case, ground, broken.line, trials=task.shrink_trials, name=name)
-                break
-            outcomes += played.outcomes
-            kinds += made.kinds
-            tally.distinct += made.distinct
-            tally.episodes += 1
-        tally.kinds = dict(kinds)
-        tally.outcomes = [(*each, count) for each, count in outcomes.items()]
+        name = f"episode-{task.number}"
+        try:
+            played = await play(ground, rounds(), made.plan, name=name, sample=sample, patience=task.patience)
+        except Broken as broken:
+            case = Case(
+                what="messages",
+                seed=seed,
+                expected=broken.promise,
+                found=broken.found,
+                plan=made.plan,
+                rounds=[CaseRound(list(map(_text, each.lines)), each.cuts) for each in kept],
+            )
+            tally.broken = await shrunk(case, ground, broken.line, trials=task.shrink_trials, name=name)
+            break
+        outcomes += played.outcomes
+        kinds += made.kinds
+        tally.distinct += made.distinct
+        tally.episodes += 1
+    tally.kinds = dict(kinds)
+    tally.outcomes = [(*each, count) for each, count in outcomes.items()]
 
 
 def _text(line: Line) -> str | Blob:

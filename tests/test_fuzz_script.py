@@ -1,6 +1,7 @@
 """The fuzzer runs, does the same again for the same seed, and sees everything that a server may do wrong."""
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 from random import Random
@@ -95,16 +96,24 @@ def test_what_cannot_be_replayed_is_one_line_on_stderr(tmp_path: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_messages() -> None:
-    """Of every episode, also when it goes on with the templates of those before."""
-    first: list[Any] = []
-    second: list[Any] = []
-    for made in (first, second):
-        pool: list[Any] = []
-        for episode in range(2):
-            generator = rounds.Generator(f"7:{episode}", pool, round_size=150)
-            made.append(
-                [(line.data, each.cuts) for each in (generator.round(), generator.round()) for line in each.lines]
-            )
+    """In every process, and in every episode, also when it goes on with the templates of those before."""
+    program = (
+        "import sys; sys.path.insert(0, 'scripts'); from fuzz_rounds import Generator\n"
+        "pool = []\n"
+        "for episode in range(2):\n"
+        "    for each in Generator(f'7:{episode}', pool, round_size=150).round().lines: print(each.data)"
+    )
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=ROOT,
+            env={"PYTHONHASHSEED": seed, "PYTHONUTF8": "1"},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    )
+    assert first.count(b"\n") >= 300
     assert first == second
 
 
@@ -273,6 +282,16 @@ def test_a_reader_that_raises_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyError("slug")
 
     monkeypatch.setattr(files, "read_modes", read_modes)
+    assert files.judged(TIGHT, None, "/").expected == files.NO_RAISE
+
+
+def test_a_decision_that_fails_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is only a denial, to whoever asks; the log knows better."""
+
+    def judge_one(*_: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr("modes_actor.modes.decisions._judge_one", judge_one)
     assert files.judged(TIGHT, None, "/").expected == files.NO_RAISE
 
 
