@@ -32,6 +32,7 @@ async def test_a_client_that_does_not_read_is_not_read() -> None:
     """Once the answers that wait fill their bound, nothing more is taken in; reading on gets every answer."""
     limits = Limits(queued_bytes=10_000, queued_batches=1)
     async with talking(sample_offer(), limits=limits, client_must_read=True) as client:
+        await trio.testing.wait_all_tasks_blocked()  # all that opening takes is taken in
         sent = 0
         while not client.bytes_not_taken_in():
             assert sent < 100, "the server takes in whatever it is sent"
@@ -39,6 +40,7 @@ async def test_a_client_that_does_not_read_is_not_read() -> None:
             await client.send(client.compose("tools/call", big, id=sent))
             await trio.testing.wait_all_tasks_blocked()
             sent += 1
+        assert sent > 10_000 / 1000 / 2  # an answer has the text twice
         assert [(await client.receive())["id"] for _ in range(sent)] == list(range(sent))
 
 
