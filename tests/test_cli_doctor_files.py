@@ -14,6 +14,8 @@ from modes_actor.sessions.tables import MIGRATIONS
 from modes_actor.store.migrations import TABLE, migrate
 from tests.command_line import Shell
 
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="executables as POSIX has them")
+
 
 def found(shell: Shell, check: str) -> list[Finding]:
     findings = msgspec.json.decode(shell.run("doctor", "--json").out, type=list[Finding])
@@ -53,6 +55,24 @@ def test_an_entry_whose_command_is_gone_is_an_error(shell: Shell, command: str) 
     message = f"Claude Code ({path}): the command of `modes` does not exist ({command})"
     fix = "`modes-actor install --client claude-code --project --name modes` mends it"
     assert found(shell, "clients") == [Finding("clients", "error", message, fix)]
+
+
+@posix_only
+def test_a_name_that_only_a_virtual_environment_knows_is_a_warning(shell: Shell, tmp_path: Path) -> None:
+    """This shell has it on the PATH; an editor that is started from a menu has not."""
+    program = tmp_path / "env" / "bin" / "modes-actor"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
+    program.chmod(0o755)
+    (tmp_path / "env" / "pyvenv.cfg").write_text("", encoding="utf-8")
+    shell.environment["PATH"] = str(program.parent)
+    path = add_to_claude_code(shell, modes={"command": "modes-actor"})
+    message = (
+        f"Claude Code ({path}): the command of `modes` is on the PATH only in a virtual environment, where a client "
+        "that is started from a menu does not look (modes-actor)"
+    )
+    fix = "`modes-actor install --client claude-code --project --name modes` mends it"
+    assert found(shell, "clients") == [Finding("clients", "warning", message, fix)]
 
 
 def test_what_doctor_says_mends_an_entry_whose_command_is_gone(shell: Shell) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from modes_actor.cli.editors.clients import CLIENTS, NoSuchScope, Place, Scope, configuration_files, entry, is_found
-from modes_actor.cli.editors.launch import Launch, launch
+from modes_actor.cli.editors.launch import Launch, found_by_clients, launch
 
 PROJECT_FILES = {
     "vscode": ".vscode/mcp.json",
@@ -266,7 +266,22 @@ def test_another_installation_on_the_path_is_not_this_one(tmp_path: Path, script
     assert launch(place, "project", script.with_name("python")) == Launch((str(script),), True)
 
 
-def test_an_activated_environment_is_on_the_path_of_nobody_else(tmp_path: Path, script: Path) -> None:
-    """An editor would not find the name."""
-    place = place_at(tmp_path, on_path={"modes-actor": script}, environment={"VIRTUAL_ENV": str(tmp_path / "env")})
+@pytest.mark.parametrize("mark", ["pyvenv.cfg", "conda-meta"])
+def test_a_virtual_environment_is_on_the_path_of_nobody_else(tmp_path: Path, script: Path, mark: str) -> None:
+    """An editor would not find the name, whether or not a shell calls the environment active."""
+    written(tmp_path / "env" / mark)
+    place = place_at(tmp_path, on_path={"modes-actor": script})
     assert launch(place, "project", script.with_name("python")) == Launch((str(script),), True)
+
+
+def test_a_link_from_outside_into_an_environment_is_for_everybody(tmp_path: Path, script: Path) -> None:
+    """As pipx and uv make them: the name is enough, though the environment goes first in this shell's PATH."""
+    written(tmp_path / "env" / "pyvenv.cfg")
+    script.chmod(0o755)
+    link = tmp_path / "bin" / "modes-actor"
+    link.parent.mkdir()
+    os.symlink(script, link)
+    path = os.pathsep.join([str(script.parent), str(link.parent)])
+    place = Place.here(home=tmp_path, environment={"PATH": path}, project=tmp_path)
+    assert launch(place, "project", script.with_name("python")) == Launch(("modes-actor",), False)
+    assert found_by_clients(place, "modes-actor") == str(link)

@@ -9,6 +9,7 @@ from modes_actor.cli.checkup.finding import Finding, Status, counted
 from modes_actor.cli.command import Situation
 from modes_actor.cli.editors.changes import place_here
 from modes_actor.cli.editors.clients import CLIENTS, Place
+from modes_actor.cli.editors.launch import found_by_clients
 from modes_actor.cli.editors.registration import DEFAULT_NAME, Registration, registrations
 from modes_actor.modes.model import Problem
 from modes_actor.modes.servers import server_files
@@ -55,11 +56,17 @@ def _registered(entry: Registration, place: Place) -> Finding:
             "clients", "note", message, "Give this one another name: `modes-actor install --client NAME --name OTHER`"
         )
     words = " ".join(entry.command)
+    name = "" if entry.name == DEFAULT_NAME else f" --name {entry.name}"
+    fix = f"`modes-actor install --client {entry.client} --{entry.scope}{name}` mends it"
     if _is_missing(entry.command, place):
         message = f"{client}: the command of `{entry.name}` does not exist ({words})"
-        name = "" if entry.name == DEFAULT_NAME else f" --name {entry.name}"
-        fix = f"`modes-actor install --client {entry.client} --{entry.scope}{name}` mends it"
         return Finding("clients", "error", message, fix)
+    if _is_only_in_an_environment(entry.command, place):
+        message = (
+            f"{client}: the command of `{entry.name}` is on the PATH only in a virtual environment, where a client "
+            f"that is started from a menu does not look ({words})"
+        )
+        return Finding("clients", "warning", message, fix)
     return Finding("clients", "ok", f"{client} starts `{entry.name}`: {words}")
 
 
@@ -70,10 +77,16 @@ def _is_missing(command: Sequence[str], place: Place) -> bool:
         return False
     if not os.path.dirname(program):
         return place.which(program) is None
-    path = Path(program)
-    if not path.is_absolute():
+    if not os.path.isabs(program):
         return False  # each client has its own idea of what that is relative to
-    return not (path.is_file() and os.access(path, os.X_OK))
+    return not (os.path.isfile(program) and os.access(program, os.X_OK))
+
+
+def _is_only_in_an_environment(command: Sequence[str], place: Place) -> bool:
+    program = command[0] if command else ""
+    if os.path.dirname(program) or place.which(program) is None:
+        return False
+    return found_by_clients(place, program) is None
 
 
 def _server_files(situation: Situation) -> list[Path]:

@@ -1,13 +1,16 @@
 """The command that starts this installation of the server: what goes into an entry."""
 
 import os
+import shutil
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from modes_actor.cli.editors.clients import Place, Scope
 
-PROGRAM = "modes-actor"
+PROGRAM: Final = "modes-actor"
+_MARKS_OF_ENVIRONMENTS: Final = ("pyvenv.cfg", "conda-meta")
 
 
 class Launch(Struct, frozen=True):
@@ -36,10 +39,28 @@ def _script(place: Place, python: Path) -> Path | None:
     return next((script for directory in places if (script := directory / name).is_file()), None)
 
 
+def found_by_clients(place: Place, program: str) -> str | None:
+    """Where the PATH leads without the directories of virtual environments.
+
+    Those are on the PATH of a shell, and hardly on that of an editor which is started from a menu. A link to a program
+    in one, from a directory outside, is as good as the program.
+    """
+    found = place.which(program)
+    if found is None or not _is_in_environment(found):
+        return found
+    directories = place.environment.get("PATH", os.defpath).split(os.pathsep)
+    others = [each for each in directories if each and not _is_in_environment(os.path.join(each, program))]
+    return shutil.which(program, path=os.pathsep.join(others))
+
+
 def _is_on_path(place: Place, script: Path) -> bool:
-    found = place.which(PROGRAM)
-    if found is None or os.path.realpath(found) != os.path.realpath(script):
-        return False
-    # An activated environment is on this shell's PATH, and hardly on that of an editor.
-    active = place.environment.get("VIRTUAL_ENV")
-    return not (active and Path(found).is_relative_to(active))
+    found = found_by_clients(place, PROGRAM)
+    return found is not None and os.path.realpath(found) == os.path.realpath(script)
+
+
+def _is_in_environment(program: str) -> bool:
+    """As its path says: links are not followed."""
+    directory = Path(os.path.abspath(program)).parent
+    return any(
+        os.path.exists(above / mark) for above in (directory, directory.parent) for mark in _MARKS_OF_ENVIRONMENTS
+    )
