@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 import trio
-import trio.lowlevel
 from faults_scene import Fault, Scene, enough
 from faults_server import Gone, NotAnswered, Server
 

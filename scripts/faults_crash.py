@@ -38,7 +38,7 @@ async def several(scene: Scene) -> None:
     """Three editors, whose servers share the tasks; each is killed now and then, the others go on."""
     ledger = scene.ledger
 
-    async def window(number: int) -> None:
+    async def window() -> None:
         lives = 0
         while not scene.is_over or lives < 2:
             lives += 1
@@ -60,8 +60,8 @@ async def several(scene: Scene) -> None:
                         nursery.cancel_scope.cancel()
 
     async with trio.open_nursery() as nursery:
-        for number in range(3):
-            nursery.start_soon(window, number)
+        for _ in range(3):
+            nursery.start_soon(window)
     async with scene.ground.server() as one, scene.ground.server() as other:
         await ledger.check(one)
         await ledger.check_some(other)
