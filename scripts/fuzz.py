@@ -27,6 +27,7 @@ from typing import Final, Literal, get_args
 
 import msgspec
 import trio
+from charts import Bars, bar_chart
 from fuzz_case import Case, bytes_of, played_again, rounds_of
 from fuzz_files import FILE_PROMISES, replayed
 from fuzz_ground import make_ground
@@ -247,8 +248,16 @@ def sections_of(report: Report) -> list[Section]:
     return sections
 
 
-async def replay(case: Case, server: tuple[str, ...], patience: float) -> int:
-    """Run a case again, and say what came of it. Returns the exit code."""
+class Replayed(Struct, frozen=True):
+    """What came of a case that was run again."""
+
+    fails: bool
+    promise: str
+    found: str
+
+
+async def replay(case: Case, server: tuple[str, ...], patience: float) -> Replayed:
+    """Run a case again. If it does not fail any more, the promise and what was found are those of the first time."""
     if case.what == "messages":
         with tempfile.TemporaryDirectory(prefix="fuzz-") as directory:
             ground = await make_ground(Path(directory), server)
@@ -257,11 +266,19 @@ async def replay(case: Case, server: tuple[str, ...], patience: float) -> int:
     else:
         wrong = replayed(case, bytes_of(case.after).decode(errors="surrogatepass"))
         found = None if wrong is None else (wrong.expected, wrong.found)
-    if found is None:
-        print(f"It does not fail any more. It was: {case.expected}: {case.found}")
-        return 0
-    print(f"It still fails: {found[0]}: {found[1]}")
-    return 1
+    promise, what = found or (case.expected, case.found)
+    return Replayed(found is not None, promise, what)
+
+
+def told(replayed: Replayed, *, as_json: bool) -> int:
+    """Print it, and return the exit code."""
+    if as_json:
+        print(msgspec.json.encode(replayed).decode())
+    elif replayed.fails:
+        print(f"It still fails: {replayed.promise}: {replayed.found}")
+    else:
+        print(f"It does not fail any more. It was: {replayed.promise}: {replayed.found}")
+    return 1 if replayed.fails else 0
 
 
 def main() -> int:
@@ -283,7 +300,7 @@ def main() -> int:
     try:
         if parsed.replay is not None:
             case = msgspec.json.decode(parsed.replay.read_bytes(), type=Case)
-            return trio.run(replay, case, server, parsed.patience)
+            return told(trio.run(replay, case, server, parsed.patience), as_json=parsed.json)
         return _fuzz(parsed, server)
     except (FuzzError, OSError, msgspec.MsgspecError) as error:
         print(f"fuzz.py: {error}", file=sys.stderr)
@@ -312,6 +329,9 @@ def _fuzz(parsed: argparse.Namespace, server: tuple[str, ...]) -> int:
     )
     with tempfile.TemporaryDirectory(prefix="fuzz-", ignore_cleanup_errors=True) as directory:
         report = trio.run(run, asked, options, Path(directory))
+    if options.svg is not None and report.messages:
+        groups = [Bars("messages", report.kinds), Bars("answers", report.answers)]
+        options.svg.write_text(bar_chart("What was sent, and what came back", groups), encoding="utf-8")
     return emit(report, sections_of(report), report.verdicts, as_json=options.json)
 
 

@@ -110,7 +110,7 @@ async def play(
 
 
 def _first(group: BaseExceptionGroup[Broken]) -> Broken:
-    """The one that tells most: what is wrong with an answer goes before its not being there."""
+    """Of several that were found at once, one."""
     found = group.exceptions[0]
     return _first(found) if isinstance(found, BaseExceptionGroup) else found
 

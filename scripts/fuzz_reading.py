@@ -78,7 +78,7 @@ def understand(line: bytes, limit: int) -> Understood:
             return _refused(PARSE_ERROR)
         return Understood("array", loose=loose, items=[_message(item) for item in value])
     understood = _message(value)
-    if has_halves and (understood.kind == "refused" or _is_half(understood.id)):
+    if has_halves and not (isinstance(value, dict) and _is_envelope(value) and not _is_half(value.get("id"))):
         return _refused(PARSE_ERROR)  # what is wrong with it is more than a character
     understood.loose = loose
     return understood

@@ -62,9 +62,11 @@ def verdict_on(sent: list[bytes], said: list[bytes]) -> str | None:
 
 def test_a_right_server_breaks_no_promise(tmp_path: Path) -> None:
     """A short run of everything, its figures in JSON."""
-    words = ("--messages", "1200", "--processes", "1", "--seed", "1", "--json")
+    chart = tmp_path / "chart.svg"
+    words = ("--messages", "1200", "--processes", "1", "--seed", "1", "--json", "--svg", str(chart))
     ran = run_script("fuzz.py", *words, home=tmp_path)
     assert (ran.code, ran.err) == (0, "")
+    assert "bad UTF-8" in chart.read_text(encoding="utf-8")
     report = ran.json()
     assert {each["kept"] for each in report["verdicts"]} <= {True, None}
     assert (report["messages"], report["files"], report["failures"]) == (1200, {"modes": 12, "config": 12}, [])
@@ -83,7 +85,8 @@ def test_a_wrong_server_is_found_and_its_case_can_be_replayed(tmp_path: Path) ->
     assert "logging/setLevel" in case.read_text(encoding="utf-8")
     assert len(case.read_bytes()) < 3000
     assert run_script("fuzz.py", "--replay", str(case), "--server", FAULTY, home=tmp_path).code == 1
-    assert run_script("fuzz.py", "--replay", str(case), home=tmp_path).code == 0
+    mended = run_script("fuzz.py", "--replay", str(case), "--json", home=tmp_path)
+    assert (mended.code, mended.json()["fails"]) == (0, False)
 
 
 def test_what_cannot_be_replayed_is_one_line_on_stderr(tmp_path: Path) -> None:
@@ -225,6 +228,7 @@ def test_what_a_right_server_says_breaks_none(sent: list[bytes], said: list[byte
         (b'{"jsonrpc":"2.0","id":true,"id":3,"method":"m"}', "refused", -32600, 3),
         (b'{"jsonrpc":"2.0","id":"\\ud800","method":"m"}', "refused", -32700, UNSET),
         (b'{"jsonrpc":"2.0","id":3,"method":"m\\ud800"}', "request", 0, 3),
+        (b'{"jsonrpc":"2.0","id":3,"params":"\\ud800"}', "refused", -32600, 3),
         (b"x" * (ground.LINE_LIMIT + 1), "refused", -32600, UNSET),
     ],
 )
