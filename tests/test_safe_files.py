@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from modes_actor.cli.safe_files import CannotWrite, write_safely
+from modes_actor.cli import safe_files
+from modes_actor.cli.safe_files import CannotWrite, remove_safely, write_safely
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="mode bits, links and signals as POSIX has them")
 
@@ -21,6 +22,24 @@ from modes_actor.cli.safe_files import write_safely
 
 os.replace = lambda *paths: os.kill(os.getpid(), signal.SIGKILL)
 write_safely(Path(sys.argv[1]), "new", backup=False)
+"""
+
+WRITES_IN_ROUNDS = """
+import sys
+from pathlib import Path
+from modes_actor.cli.safe_files import CannotWrite, write_safely
+
+path, name = Path(sys.argv[1]), sys.argv[2]
+print("ready", flush=True)
+for line in sys.stdin:
+    seen = path.read_bytes()
+    print("seen", flush=True)
+    sys.stdin.readline()
+    try:
+        write_safely(path, seen + f"{name} in round {line}".encode(), backup=True, seen=seen)
+        print("written", flush=True)
+    except CannotWrite as trouble:
+        print(trouble, flush=True)
 """
 
 
@@ -180,3 +199,122 @@ def test_text_that_is_no_text_is_not_written(file: Path) -> None:
     with pytest.raises(CannotWrite, match=r"characters that UTF-8 does not have$"):
         write_safely(file, "\ud800", backup=True)
     assert contents(file.parent) == {"settings.json": "old"}
+
+
+# Several of us at once.
+
+
+def test_of_several_who_saw_the_same_exactly_one_writes(file: Path) -> None:
+    """In every round one is told that it wrote, which is what is there; the others are told to try again."""
+    file.write_text("")
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITES_IN_ROUNDS, str(file), str(number)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+        for number in range(3)
+    ]
+    pipes = [(writer.stdin, writer.stdout) for writer in writers if writer.stdin and writer.stdout]
+
+    def heard() -> list[str]:
+        return [reads.readline().removesuffix("\n") for _, reads in pipes]
+
+    def said(words: str) -> None:
+        for writes, _ in pipes:
+            writes.write(f"{words}\n")
+            writes.flush()
+
+    assert heard() == ["ready"] * 3
+    expected = ""
+    refusal = f"cannot write {file}: it was changed by somebody else meanwhile; try again"
+    for number in range(40):
+        said(str(number))
+        assert heard() == ["seen"] * 3
+        said("go")
+        answers = heard()
+        assert sorted(answers) == sorted(["written", refusal, refusal])
+        expected += f"{answers.index('written')} in round {number}\n"
+        assert file.read_text() == expected
+    for writes, reads in pipes:
+        writes.close()
+        reads.close()
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    assert {path.name.partition(".json")[2][:17] for path in file.parent.iterdir()} == {
+        "",
+        ".modes-actor.bak",
+        ".modes-actor.bak-",
+    }
+
+
+@posix_only
+def test_nobody_waits_forever_for_another_writer(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a while it is said."""
+    monkeypatch.setattr(safe_files, "LOCK_SECONDS", -1.0)
+    with safe_files._alone_in(file.parent, file), pytest.raises(CannotWrite, match="writing beside it for long; try"):
+        write_safely(file, "new", backup=True)
+    assert contents(file.parent) == {"settings.json": "old"}
+
+
+@posix_only
+def test_a_file_system_without_locks_is_written_all_the_same(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As some of those in a network are."""
+
+    def fail(*arguments: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", fail)
+    write_safely(file, "new", backup=False)
+    assert contents(file.parent) == {"settings.json": "new"}
+
+
+# Copies, and removing.
+
+
+def test_a_copy_that_is_there_already_is_not_made_again(file: Path) -> None:
+    """To and fro leaves one of each, however often; the answer says which it is."""
+    names = []
+    for text in ("new", "old", "new", "old", "new"):
+        copy = write_safely(file, text, backup=True)
+        assert copy is not None
+        names.append(copy.name)
+    first, second = "settings.json.modes-actor.bak", "settings.json.modes-actor.bak-2"
+    assert names == [first, second, first, second, first]
+    assert contents(file.parent) == {"settings.json": "new", first: "old", second: "new"}
+
+
+@posix_only
+def test_a_link_in_the_place_of_a_copy_is_no_copy(file: Path) -> None:
+    """What it points to may change."""
+    link = file.with_name("settings.json.modes-actor.bak")
+    (file.parent / "other").write_text("old")
+    link.symlink_to(file.parent / "other")
+    copy = write_safely(file, "new", backup=True)
+    assert copy == file.with_name("settings.json.modes-actor.bak-2")
+
+
+def test_a_file_is_removed_if_it_is_what_was_seen(file: Path) -> None:
+    """And nothing is left of it."""
+    remove_safely(file, seen=b"old")
+    assert contents(file.parent) == {}
+
+
+def test_a_file_that_is_not_what_was_seen_is_not_removed(file: Path) -> None:
+    """Somebody changed it."""
+    with pytest.raises(CannotWrite, match=r"settings\.json: it was changed by somebody else meanwhile; try again$"):
+        remove_safely(file, seen=b"older")
+    assert contents(file.parent) == {"settings.json": "old"}
+
+
+def test_a_file_that_cannot_be_removed_is_one_sentence(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is as it was."""
+
+    def fail(*arguments: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "unlink", fail)
+    with pytest.raises(CannotWrite) as caught:
+        remove_safely(file, seen=b"old")
+    assert str(caught.value) == f"cannot remove {file}: Operation not permitted; it is as it was"

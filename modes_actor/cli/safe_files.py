@@ -2,18 +2,24 @@
 
 The new content is written beside the file, synced, and renamed over it; whatever fails or kills the process before the
 rename leaves the file as it was. A link stays a link: what it points to is replaced. Mode bits stay, and the owner
-where the system lets us. This module knows nothing of what is in the files.
+where the system lets us. Of several of us who saw the same, one replaces it, and the others are told that it was
+changed. This module knows nothing of what is in the files.
 """
 
 import os
 import stat
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from msgspec import UNSET, UnsetType
 
 BACKUP_SUFFIX: Final = ".modes-actor.bak"
+LOCK_SECONDS: Final = 10.0
+"""Much longer than anybody of us takes to replace a file."""
+_LOCK_POLL_SECONDS: Final = 0.01
 _BINARY: Final = getattr(os, "O_BINARY", 0)  # Windows would translate line ends
 
 
@@ -26,7 +32,8 @@ def write_safely(
 ) -> Path | None:
     """Make `content` the content of the file, and return where the copy of the old content is, if one was made.
 
-    The copy is `NAME.modes-actor.bak`, or `NAME.modes-actor.bak-2` and so on: an earlier copy is never overwritten.
+    The copy is `NAME.modes-actor.bak`, or `NAME.modes-actor.bak-2` and so on: an earlier copy is never overwritten. One
+    that is the same already is enough.
     `seen` is what the caller read and worked from (None: there was no file); if the file is different now, or becomes
     so meanwhile, it is not touched. Content that is there already is not written again.
     """
@@ -41,11 +48,65 @@ def write_safely(
         if before is not None and not os.access(target, os.W_OK):  # renaming would do it all the same
             raise CannotWrite(f"cannot write {path}: it is read-only")
         target.parent.mkdir(parents=True, exist_ok=True)
-        return _replace(path, target, data, before, status, backup=backup)
+        with _alone_in(target.parent, path):
+            return _replace(path, target, data, before, status, backup=backup)
     except UnicodeEncodeError:
         raise CannotWrite(f"cannot write {path}: the new text has characters that UTF-8 does not have") from None
     except OSError as error:
         raise CannotWrite(f"cannot write {path}: {error.strerror or error}; it is as it was") from error
+
+
+@contextmanager
+def _alone_in(directory: Path, path: Path) -> Iterator[None]:
+    """Nobody else of us replaces a file of the directory meanwhile. Whoever dies lets go; no file is left by it."""
+    held = None
+    give_up = time.monotonic() + LOCK_SECONDS
+    while held is None:
+        held = _try_lock(directory)
+        if held is None:
+            if time.monotonic() > give_up:
+                raise CannotWrite(f"cannot write {path}: somebody else is writing beside it for long; try again")
+            time.sleep(_LOCK_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        os.close(held)
+
+
+def _try_lock(directory: Path) -> int | None:
+    """A descriptor that is the lock as long as it is open; None if somebody else has it."""
+    if os.name == "nt":
+        # Directories cannot be opened there, but a file can go with its descriptor, however that is closed.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_TEMPORARY", 0)
+        try:
+            return os.open(directory / ".modes-actor.lock", flags)
+        except (FileExistsError, PermissionError):  # the second while the file is on its way out
+            return None
+    import fcntl
+
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except OSError:
+        pass  # a file system without locks: what is left is the look before the rename
+    return descriptor
+
+
+def remove_safely(path: Path, *, seen: bytes) -> None:
+    """Remove the file, if it is still what the caller read and worked from."""
+    try:
+        with _alone_in(path.parent, path):
+            if path.is_symlink() or _read(path)[0] != seen:
+                raise CannotWrite(_changed(path))
+            if not os.access(path, os.W_OK):
+                raise CannotWrite(f"cannot remove {path}: it is read-only")
+            path.unlink()
+            _sync_directory(path.parent)
+    except OSError as error:
+        raise CannotWrite(f"cannot remove {path}: {error.strerror or error}; it is as it was") from error
 
 
 def _replace(
@@ -54,8 +115,9 @@ def _replace(
     temporary = saved = None
     try:
         temporary = _write_new(_temporary_names(target), data, status)
-        if backup and before is not None:
-            saved = _write_new(_backup_names(target), before, status)
+        copy = None if before is None or not backup else _earlier_copy(target, before)
+        if backup and before is not None and copy is None:
+            copy = saved = _write_new(_backup_names(target), before, status)
         now, changed_status = _read(target)
         if now != before or _moment(changed_status) != _moment(status):
             raise CannotWrite(_changed(path))
@@ -66,7 +128,19 @@ def _replace(
                 left.unlink(missing_ok=True)
         raise
     _sync_directory(target.parent)
-    return saved
+    return copy
+
+
+def _earlier_copy(target: Path, content: bytes) -> Path | None:
+    """A copy that was made before and is the same; they do not pile up."""
+    for path in _backup_names(target):
+        try:
+            status = path.lstat()
+        except FileNotFoundError:
+            return None
+        if stat.S_ISREG(status.st_mode) and status.st_size == len(content) and path.read_bytes() == content:
+            return path
+    raise AssertionError("the names do not end")
 
 
 def _write_new(names: Iterator[Path], data: bytes, status: os.stat_result | None) -> Path:
