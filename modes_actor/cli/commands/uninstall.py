@@ -16,18 +16,22 @@ from modes_actor.cli.editors.changes import (
     place_here,
     scopes_of,
 )
-from modes_actor.cli.editors.clients import Client, Place, Scope, configuration_files
+from modes_actor.cli.editors.clients import CLIENTS, Client, Place, Scope, configuration_files
 from modes_actor.cli.editors.registration import CannotChange, plan_uninstall, registered, registrations
 
 
 def _run(arguments: Choice, situation: Situation) -> int:
     place = place_here(situation)
-    having = [each.client for each in registrations(place, name=arguments.name) if each.name == arguments.name]
-    found = [*dict.fromkeys(having)]
+    registered_here = registrations(place, name=arguments.name)
+    found = [*dict.fromkeys(each.client for each in registered_here if each.name == arguments.name)]
     here = f"`{arguments.name}` is in the files of {', '.join(found)}" if found else f"nobody has `{arguments.name}`"
     clients = chosen(arguments, found, without=f"which client? `--client NAME` or `--client {ALL}` ({here})")
     if not clients:
         situation.output.note(f"There is nothing to take out: {here}.")
+    for each in registered_here if ALL in arguments.client else ():
+        if each.problem is not None and CLIENTS[each.client] not in clients and arguments.scope in (None, each.scope):
+            name = CLIENTS[each.client].display_name
+            situation.output.note(f"{name} was left out: {each.path}: {each.problem}")
     planned = [each for client in clients for each in _planned(client, arguments, place)]
     unchanged = f"there is no `{arguments.name}` in"
     return carry_out(planned, arguments, situation.output, unchanged=unchanged, done=f"`{arguments.name}` is out of")

@@ -1,7 +1,8 @@
 """The clients that a server can be added to: where each keeps its MCP servers, and in which words.
 
 A table and the few functions that read it. Everything it depends on is in a `Place`, so that it can be asked about any
-system from any other; nothing here reads or writes what is in the files.
+system from any other; nothing here reads or writes what is in the files. What may not be looked at counts as not there:
+whoever reads the file says why it cannot be read.
 """
 
 import os
@@ -100,14 +101,15 @@ def configuration_files(client: Client, scope: Scope, place: Place) -> tuple[Pat
         if not client.project_files:
             raise NoSuchScope(client)
         files = tuple(place.project / file for file in client.project_files)
-        return tuple(sorted(files, key=lambda file: not file.exists()))
-    return tuple(sorted(client.user_files(place), key=lambda file: (not file.exists(), not file.parent.exists())))
+        return tuple(sorted(files, key=lambda file: not os.path.exists(file)))
+    files = client.user_files(place)
+    return tuple(sorted(files, key=lambda file: (not os.path.exists(file), not os.path.exists(file.parent))))
 
 
 def is_found(client: Client, place: Place) -> bool:
     """Whether there are traces of the client on the system."""
     traces = client.traces(place) if client.traces else {file.parent for file in client.user_files(place)}
-    return any(trace.exists() for trace in traces) or any(place.which(name) for name in client.executables)
+    return any(map(os.path.exists, traces)) or any(place.which(name) for name in client.executables)
 
 
 def entry(client: Client, words: Sequence[str]) -> dict[str, object]:

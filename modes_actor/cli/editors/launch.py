@@ -36,7 +36,7 @@ def _script(place: Place, python: Path) -> Path | None:
     name = f"{PROGRAM}.exe" if place.platform == "win32" else PROGRAM
     # On Windows, only a virtual environment has both in one directory.
     places = (python.parent, python.parent / "Scripts")
-    return next((script for directory in places if (script := directory / name).is_file()), None)
+    return next((script for directory in places if os.path.isfile(script := directory / name)), None)
 
 
 def found_by_clients(place: Place, program: str) -> str | None:
