@@ -268,7 +268,7 @@ class Told(Struct):
 
 
 async def readonly(scene: Scene) -> None:
-    """A server starts where it cannot write, and goes on once it can. Every other time there is a store already."""
+    """A server cannot write when it first wants to, and goes on once it can. Every other time there is a store."""
     ledger = scene.ledger
     ledger.may_refuse = lambda error: error.code in (-32603, -32004)
     told = Told()
@@ -311,6 +311,7 @@ async def readonly(scene: Scene) -> None:
 async def _start_there(scene: Scene, name: str, told: Told) -> None:
     ledger = scene.ledger
     async with scene.ground.server() as server:
+        await server.is_there()  # it looks at its store when it first needs it
         with WAYS[name](scene):
             scene.injected()
             for _ in range(3):

@@ -98,8 +98,9 @@ _line = msgspec.json.Decoder(_Line)
 class Server:
     """One process and its one client. Questions may overlap; they are sent in the order they are asked."""
 
-    def __init__(self, process: trio.Process, tally: Tally) -> None:
+    def __init__(self, process: trio.Process, tally: Tally, complaints: Path) -> None:
         self._process = process
+        self._complaints = complaints
         self._tally = tally
         self._ids = itertools.count()
         self._asked = 0
@@ -235,8 +236,7 @@ class Server:
             self.kill()
             await self.exit_code()
         if was_left_alone and code != 0:
-            ended = "did not end" if code is None else f"ended with code {code}"
-            self._tally.died.append(f"a server {ended} when its input did")
+            self._died(f"{'did not end' if code is None else f'ended with code {code}'} when its input did")
 
     # Inside.
 
@@ -266,13 +266,17 @@ class Server:
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass
         if not self.is_being_ended:
-            self._tally.died.append(f"a server ended by itself with code {await self.exit_code()}")
+            self._died(f"ended by itself with code {await self.exit_code()}")
             if rest:
                 self._tally.stray.append(f"half a line: {rest[-60:]!r}")
         self.gone.set()
         self._changed.unpark_all()
         for call in self._waiting.values():
             call.ended.set()
+
+    def _died(self, how: str) -> None:
+        said = self._complaints.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        self._tally.died.append(f"a server {how}" + (f" ({said[-1]})" if said else ""))
 
     async def _read_some(self, stream: trio.abc.ReceiveStream) -> bytes:
         await self._may_read.wait()
@@ -301,17 +305,23 @@ class Server:
 
 
 @asynccontextmanager
-async def running(command: Sequence[str], environment: Mapping[str, str], tally: Tally) -> AsyncIterator[Server]:
-    """A server whose client has said its first words, and does not wait for the answer to them. Ends it politely."""
-    process = await trio.lowlevel.open_process(
-        list(command),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=dict(environment),
-        cwd=ROOT,
-    )
-    server = Server(process, tally)
+async def running(
+    command: Sequence[str], environment: Mapping[str, str], tally: Tally, complaints: Path
+) -> AsyncIterator[Server]:
+    """A server whose client has said its first words, and does not wait for the answer to them. Ends it politely.
+
+    What it says on stderr goes to the file `complaints`.
+    """
+    with complaints.open("wb") as stderr:
+        process = await trio.lowlevel.open_process(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=dict(environment),
+            cwd=ROOT,
+        )
+    server = Server(process, tally, complaints)
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(server.write)
@@ -342,7 +352,7 @@ class Ground:
         self.log = directory / "server.log"
         for made in (self.home, self.project):
             made.mkdir(parents=True)
-        self._stores = itertools.count(1)
+        self._stores, self._servers = itertools.count(1), itertools.count(1)
         self.new_store()
 
     def new_store(self) -> Path:
@@ -380,4 +390,5 @@ class Ground:
 
     def server(self, command: Sequence[str] | None = None, **environment: str) -> AbstractAsyncContextManager[Server]:
         arguments = [*(command or self.command), "--project-root", str(self.project)]
-        return running(arguments, self.environment(**environment), self.tally)
+        complaints = self.directory / f"stderr-{next(self._servers)}"
+        return running(arguments, self.environment(**environment), self.tally, complaints)

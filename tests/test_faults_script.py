@@ -304,13 +304,13 @@ def test_a_file_in_which_a_task_is_twice_is_found(tmp_path: Path) -> None:
 async def test_every_line_of_a_server_is_accounted_for(tmp_path: Path) -> None:
     """A second answer, an answer to nothing, no JSON at all, half a line, and an end that nobody asked for."""
     says = r'{"id":0,"result":{}}\n' * 2 + r'{"id":"x","result":{}}\nhello\n{"id'
-    program = f"import sys; sys.stdin.readline(); sys.stdout.write('{says}'); sys.stdout.flush(); sys.exit(3)"
+    program = f"import sys; sys.stdin.readline(); sys.stdout.write('{says}'); sys.stdout.flush(); sys.exit('no')"
     tally = servers.Tally()
-    async with servers.running([sys.executable, "-c", program], {"PATH": "/"}, tally) as server:
+    async with servers.running([sys.executable, "-c", program], {"PATH": "/"}, tally, tmp_path / "stderr") as server:
         await server.gone.wait()
         with pytest.raises(servers.Gone):
             await server.is_there()
-    assert (tally.twice, len(tally.stray), tally.died) == (1, 3, ["a server ended by itself with code 3"])
+    assert (tally.twice, len(tally.stray), tally.died) == (1, 3, ["a server ended by itself with code 1 (no)"])
     assert not tally.is_clean
 
 
