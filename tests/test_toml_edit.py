@@ -192,6 +192,24 @@ def test_an_inline_table_is_left_to_its_owner(edit: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "inline"),
+    [
+        ("[mcp_servers]\nours = { command = 'x' }\n", "mcp_servers.ours"),
+        ("a = 1\nmcp_servers = {ours = {command = 'x'}}\n", "mcp_servers"),
+    ],
+)
+@pytest.mark.parametrize("edit", [lambda text, path: set_member(text, path, "y"), remove_member])
+def test_of_a_member_in_an_inline_table_the_table_is_named(edit: Any, text: str, inline: str) -> None:
+    """What is to be written is its header, not one of the member."""
+    with pytest.raises(CannotEdit) as caught:
+        edit(text, (*OURS, "command"))
+    assert (caught.value.line, caught.value.reason) == (
+        2,
+        f"{inline} is an inline table; write it as [mcp_servers.ours], or make the change by hand",
+    )
+
+
+@pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
         ("a = 1\nb =\n", 2, "this is not TOML: Invalid value; mend it and try again"),

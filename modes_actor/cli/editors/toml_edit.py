@@ -68,7 +68,7 @@ def set_member(text: str, path: Sequence[str], value: object) -> str:
     else:
         edited = _with_line(body, statements, path, value)
     if not _means(edited, wanted):
-        raise _in_the_way(body, statements, path)
+        raise _in_the_way(body, statements, path, value)
     return mark + edited
 
 
@@ -79,14 +79,15 @@ def remove_member(text: str, path: Sequence[str]) -> str:
     """
     path = _checked_path(path)
     wanted = parsed(text)
-    if _found(wanted, path) is None:
+    old = _found(wanted, path)
+    if old is None:
         return text
     mark, body = _without_mark(text)
     statements = [*_statements(body)]
     edited = _without(body, _cuts(body, statements, path))
     _delete(wanted, path)
     if not _means(edited, wanted, but_for_empty=path):
-        raise _in_the_way(body, statements, path)
+        raise _in_the_way(body, statements, path, old[0])
     return mark + edited
 
 
@@ -191,7 +192,7 @@ def _replaced(body: str, statements: Sequence[_Statement], path: tuple[str, ...]
     """Another value for what is written as one table or several."""
     cuts = _cuts(body, statements, path)
     if not (cuts and isinstance(value, dict)):
-        raise _in_the_way(body, statements, path)
+        raise _in_the_way(body, statements, path, value)
     (start, end), *others = cuts
     is_table = any(each.start == start and each.value is None for each in statements)
     if not is_table:
@@ -301,10 +302,11 @@ def _same(one: object, other: object) -> bool:
     return type(one) is type(other) and repr(one) == repr(other)
 
 
-def _in_the_way(body: str, statements: Sequence[_Statement], path: tuple[str, ...]) -> CannotEdit:
+def _in_the_way(body: str, statements: Sequence[_Statement], path: tuple[str, ...], value: object) -> CannotEdit:
+    table = path if isinstance(value, Mapping) else path[:-1]
     for each in statements:
         if each.value and each.path == path[: len(each.path)] and len(each.path) < len(path):
-            what = f"{_key(each.path)} is an inline table; write it as [{_key(path)}], or make the change by hand"
+            what = f"{_key(each.path)} is an inline table; write it as [{_key(table)}], or make the change by hand"
             return CannotEdit(what, line=line_of(body, each.value[0]))
     return CannotEdit("this file is written in a way that cannot be edited here; please make the change by hand")
 
