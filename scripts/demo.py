@@ -5,16 +5,17 @@ fails. `--svg FILE` makes a picture of it.
 """
 
 import argparse
+import io
 import json
 import os
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TextIO, cast
 
 import msgspec
 import trio
@@ -62,6 +63,56 @@ class Unexpected(Exception):
     """An answer is not what the demo promises."""
 
 
+class Audience(io.TextIOBase):
+    """stdout; but that somebody has seen enough, or that a disk is full, does not end the conversation in its middle."""
+
+    _PLAIN: Final = str.maketrans({"→": ">", "←": "<", "✓": "+", "✗": "-", "✂": "!", "“": '"', "”": '"', "…": "."})
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._failure: OSError | None = None
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def write(self, text: str) -> int:
+        if self._failure is None:
+            try:
+                text.encode(self.encoding)
+            except UnicodeEncodeError:
+                text = text.translate(self._PLAIN).encode(self.encoding, "replace").decode(self.encoding)
+            self._try(lambda: self._stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        if self._failure is None:
+            self._try(self._stream.flush)
+
+    def leave(self) -> int:
+        """The exit code."""
+        self.flush()
+        if self._failure is None:
+            return 0
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())  # what is still buffered would fail again
+        if isinstance(self._failure, BrokenPipeError):
+            return 141
+        print(f"The demo cannot be shown: {self._failure.strerror}", file=sys.stderr)
+        return 1
+
+    def _try(self, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except OSError as failure:
+            self._failure = failure
+
+
 class Show:
     """Prints what goes over the wire, a line each."""
 
@@ -85,7 +136,7 @@ class Show:
         if direction == "received" and method is not None and "id" in message:
             self._print("←", f"asks back: {method}", "cyan")
         elif direction == "sent" and method is None:
-            self._print("→", ", ".join(root["uri"] for root in message["result"]["roots"]))
+            self._print("→", ", ".join(f"file:///…/{Path(root['uri']).name}" for root in message["result"]["roots"]))
         elif direction == "sent" and method == "tools/call":
             name, arguments = message["params"]["name"], _compact(message["params"]["arguments"])
             self._print("→", f"{name}  {arguments}".strip(), "cyan")
@@ -170,8 +221,9 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--svg", metavar="FILE", type=Path, help="make a picture of what is shown")
     arguments = parser.parse_args(words)
     recording = arguments.svg is not None
-    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    audience = Audience(sys.stdout)
     console = Console(
+        file=cast("TextIO", audience),
         record=recording,
         width=WIDTH if recording or not sys.stdout.isatty() else None,
         highlight=False,
@@ -200,7 +252,7 @@ def main(words: Sequence[str]) -> int:
     else:
         console.print()
         console.print("Add it to your editor: .venv/bin/modes-actor install --list shows which were found.")
-    return 0
+    return audience.leave()
 
 
 if __name__ == "__main__":

@@ -201,9 +201,10 @@ def test_a_directory_that_is_no_project_is_worth_a_note(tmp_path: Path) -> None:
 
 def test_a_global_directory_that_is_a_file_is_an_error(shell: Shell, found_by: FoundBy) -> None:
     """Nothing could be read from it."""
-    path = shell.home / "file"
+    path = shell.config_dir
+    path.rmdir()
     path.write_text("", encoding="utf-8")
-    assert found_by("global", "--config-dir", str(path)) == [
+    assert found_by("global") == [
         Finding("global", "error", f"{path} is no directory", "Move it away, or give --config-dir")
     ]
 

@@ -11,7 +11,7 @@ from modes_actor.cli import arguments
 from modes_actor.cli.arguments import SUMMARIES, load_command
 from modes_actor.cli.commands import modes
 from tests.command_line import Shell
-from tests.process import COMMAND
+from tests.process import COMMAND, ROOT
 
 EVERY_COMMAND = [
     f"{name} {action}".rstrip() for name in SUMMARIES if name != "serve" for action in ("", *load_command(name).actions)
@@ -25,7 +25,7 @@ def test_every_command_has_a_help(shell: Shell, name: str) -> None:
     ran = shell.run(*name.split(), "--help")
     if command.run is None:
         assert ran.code == 2
-        assert all(f"`{name} {action}`" in ran.err for action in command.actions)
+        assert all(f"{name} {action}" in ran.err for action in command.actions)
     else:
         assert (ran.code, ran.err) == (0, "")
         assert ran.out.startswith(f"usage: modes-actor {name}")
@@ -38,23 +38,32 @@ def test_the_main_help_names_every_command(shell: Shell) -> None:
     assert all(f"  {name} " in shown and summary in shown for name, summary in SUMMARIES.items())
 
 
-def test_a_command_that_is_not_there_is_wrong_usage(shell: Shell) -> None:
-    """With the one that was probably meant, or all of them."""
-    meant, unknown = shell.run("sesions"), shell.run("frobnicate")
-    assert (meant.code, meant.err.splitlines()[-1]) == (
-        2,
-        "modes-actor: error: there is no command `sesions`: did you mean `sessions`?",
-    )
-    assert unknown.err.splitlines()[-1].endswith(f"there are {', '.join(SUMMARIES)}")
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("sesions", ": there is no command `sesions`: did you mean `sessions`?"),
+        ("frobnicate", f": there is no command `frobnicate`: there are {', '.join(SUMMARIES)}"),
+        ("modes sho", ": there is no `modes sho`: did you mean `modes show`?"),
+        ("config", ": config does nothing alone: there are config show, config generate"),
+        ("serve --log-level", ": serve takes no `--log-level`: options go before it"),
+        ("--json", ": --json goes with a command"),
+        ("--jsno modes", ": `--jsno` means nothing here: did you mean `--json`?"),
+        ("modes --jsno", " modes: `--jsno` means nothing here: did you mean `--json`?"),
+        ("modes show", " modes show: the following arguments are required: SLUG"),
+        ("completion", " completion: the following arguments are required: SHELL"),
+        ("config show extra", " config show: `extra` means nothing here"),
+    ],
+)
+def test_wrong_usage_is_one_line(shell: Shell, words: str, sentence: str) -> None:
+    """What is wrong, what was probably meant, and where to read on."""
+    ran = shell.run(*words.split())
+    command = sentence.partition(":")[0]
+    assert ran == (2, "", f"modes-actor{sentence} (`modes-actor{command} --help` tells more)\n")
 
 
-def test_serve_is_told_its_options_before_its_name(shell: Shell) -> None:
-    """What stands behind it means nothing."""
-    ran = shell.run("serve", "--log-level")
-    assert (ran.code, ran.err.splitlines()[-1]) == (
-        2,
-        "modes-actor: error: serve takes no `--log-level`: options go before it",
-    )
+def test_json_may_be_asked_for_on_either_side(shell: Shell) -> None:
+    """As every other option."""
+    assert shell.run("--json", "modes", "show", "code").json() == shell.run("modes", "show", "code", "--json").json()
 
 
 def test_an_unusable_configuration_stops_any_command(shell: Shell) -> None:
@@ -91,6 +100,33 @@ def _with_run(run: object) -> object:
     from msgspec import structs
 
     return structs.replace(modes.COMMAND, run=run)
+
+
+def test_a_working_directory_that_is_no_more_is_one_line(shell: Shell, tmp_path: Path) -> None:
+    """And no matter where the project is named."""
+    gone = f"cd {tmp_path}; mkdir gone; cd gone; rmdir ../gone; exec {sys.executable} -P -m modes_actor"
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+
+    def run(words: str) -> tuple[int, str]:
+        ran = subprocess.run(
+            ["bash", "-c", f"{gone} {words}"],
+            env=environment,
+            input="",
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        return ran.returncode, ran.stderr
+
+    sentence = (
+        "modes-actor: the working directory is no more (No such file or directory): start in another, or name the "
+        "project with --project-root\n"
+    )
+    assert [run("serve"), run("modes"), run(f"--project-root {shell.project}")] == [
+        (2, sentence),
+        (2, sentence),
+        (0, ""),
+    ]
 
 
 def in_a_shell(words: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:

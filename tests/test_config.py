@@ -251,7 +251,19 @@ def test_a_dollar_alone_is_a_dollar(person: Person) -> None:
             1,
             "logging.level is 'LOUD', but must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL",
         ),
-        ('{"server": {"name": null}}', 1, "server.name is null, but must be text"),
+        ('{"server": {"name": null}}', 1, "server.name is null, but must be text that is not empty"),
+        ('{"server": {"name": ""}}', 1, "server.name is '', but must be text that is not empty"),
+        (
+            '{"paths": {"global_config_dir": "/dev/null"}}',
+            1,
+            "paths.global_config_dir is '/dev/null', but that is not a directory",
+        ),
+        (
+            '{"paths": {"global_config_dir": "~no-such-user/x"}}',
+            1,
+            "paths.global_config_dir is '~no-such-user/x', but nobody here has the home ~no-such-user: mend it, "
+            "or give another path",
+        ),
         ('{"server": {"description": 1}}', 1, "server.description is 1, but must be text or null"),
         (
             '{"sessions": {"persistence": {"enabled": 1}}}',
@@ -274,10 +286,27 @@ def test_a_mistake_in_the_file_is_told_with_its_line_and_what_was_expected(
     assert mistakes(Flags(), {}) == [f"{person.file}:{line}: {mistake}"]
 
 
-@pytest.mark.parametrize("text", ['{"limits": ', "", '{"a":' * 100_000, '{"a": NaN}'])
-def test_a_file_that_is_not_json_is_refused_as_a_whole(person: Person, text: str) -> None:
-    """One line, however much is wrong."""
+MEND = "Mend it, or begin anew: `modes-actor config generate` prints a file that is right"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "why"),
+    [
+        ('{"limits": ', ":1:12: this is", "Expecting value"),
+        ("", ":1:1: this is", "Expecting value"),
+        ('{\n  "ä": 1 "b"}', ":2:10: this is", "Expecting ',' delimiter"),
+        ('{"a": NaN}', ": the configuration file is", "there is no NaN in JSON"),
+    ],
+)
+def test_a_file_that_is_not_json_is_refused_as_a_whole(person: Person, text: str, place: str, why: str) -> None:
+    """One line, with the place where it stops making sense, and how to get a good one."""
     person.write(text)
+    assert mistakes(Flags(), {}) == [f"{person.file}{place} not JSON: {why}. {MEND}"]
+
+
+def test_a_file_that_nests_too_deeply_is_refused(person: Person) -> None:
+    """It ends no interpreter."""
+    person.write('{"a":' * 100_000)
     [mistake] = mistakes(Flags(), {})
     assert mistake.startswith(f"{person.file}: the configuration file is not JSON: ")
 

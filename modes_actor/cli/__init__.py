@@ -36,6 +36,8 @@ def _serve(line: CommandLine) -> int:
         return _complain(trouble, EXIT_FAILED)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED  # before the server was there to take the signal
+    except Exception as bug:
+        return _admit(bug, line)
     return EXIT_OK
 
 
@@ -59,11 +61,18 @@ def _run(line: CommandLine) -> int:
         where = f": {error.filename}" if error.filename else ""
         return _complain(f"{line.command} could not be done: {error.strerror or error}{where}", EXIT_FAILED)
     except Exception as bug:
-        if line.flags.log_level is not None and line.flags.log_level.upper() == "DEBUG":
-            raise
-        what = f"{type(bug).__name__}: {bug}".partition("\n")[0]
-        return _complain(f"{line.command} failed unexpectedly ({what}); --log-level DEBUG shows where", EXIT_FAILED)
+        return _admit(bug, line)
     return code
+
+
+def _admit(bug: Exception, line: CommandLine) -> int:
+    """What nobody foresaw, in one line; all of it for who wants to look for it."""
+    if line.flags.log_level is not None and line.flags.log_level.upper() == "DEBUG":
+        raise bug
+    while isinstance(bug, ExceptionGroup):
+        bug = bug.exceptions[0]
+    what = f"{type(bug).__name__}: {bug}".partition("\n")[0]
+    return _complain(f"{line.command} failed unexpectedly ({what}); --log-level DEBUG shows where", EXIT_FAILED)
 
 
 def _forget_output() -> None:

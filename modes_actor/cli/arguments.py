@@ -2,8 +2,8 @@
 
 import argparse
 import importlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from msgspec import Struct
 
@@ -41,6 +41,9 @@ _LOG_OPTIONS: Final = (
 )
 
 
+_UNRECOGNIZED: Final = "unrecognized arguments: "
+
+
 class CommandLine(Struct, frozen=True, kw_only=True):
     """What the words mean. `arguments` are the command's own, as its parser leaves them."""
 
@@ -56,22 +59,42 @@ def parse(words: Sequence[str]) -> CommandLine:
     parsed = vars(parser.parse_args(words))
     name, *rest = parsed.pop("command") or ["serve"]
     if name not in SUMMARIES:
-        from modes_actor.spelling import did_you_mean
-
-        hint = did_you_mean(name, SUMMARIES) or f"there are {', '.join(SUMMARIES)}"
-        parser.error(f"there is no command `{name}`: {hint}")
+        parser.error(f"there is no command `{name}`: {_meant(name, SUMMARIES)}")
     if name != "serve":
         command = load_command(name)
+        actions = [f"{name} {action}" for action in command.actions]
         if rest and rest[0] in command.actions:
             command, name = command.actions[rest[0]], f"{name} {rest.pop(0)}"
+        elif rest and actions and not rest[0].startswith("-"):
+            parser.error(f"there is no `{name} {rest[0]}`: {_meant(f'{name} {rest[0]}', actions)}")
         elif command.run is None:
-            parser.error(f"{name} what? {' or '.join(f'`{name} {action}`' for action in command.actions)}")
+            parser.error(f"{name} does nothing alone: there are {', '.join(actions)}")
         own = command_parser(name, command, parsed)
         parsed |= vars(own.parse_intermixed_args(rest) if command.is_intermixed else own.parse_args(rest))
     elif rest:
         parser.error(f"serve takes no `{rest[0]}`: options go before it")
+    elif parsed["json"]:
+        parser.error("--json goes with a command")
     flags = Flags(**{flag: parsed.pop(flag, None) for flag in Flags.__struct_fields__})
     return CommandLine(command=name, flags=flags, as_json=parsed.pop("json", False), arguments=parsed)
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    from modes_actor.spelling import did_you_mean
+
+    return did_you_mean(name, known) or f"there are {', '.join(known)}"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Wrong usage is one line: what is wrong, what was probably meant, and where to read on."""
+
+    def error(self, message: str) -> NoReturn:
+        if unknown := message.removeprefix(_UNRECOGNIZED) if message.startswith(_UNRECOGNIZED) else None:
+            first = unknown.split()[0]
+            options = [option for option in self._option_string_actions if option.startswith("--")]
+            hint = f": {_meant(first.partition('=')[0], options)}" if first.startswith("--") else ""
+            message = f"`{first}` means nothing here{hint}"
+        self.exit(2, f"{self.prog}: {message} (`{self.prog} --help` tells more)\n")
 
 
 def load_command(name: str) -> "Command":
@@ -84,7 +107,7 @@ def load_command(name: str) -> "Command":
 def command_parser(name: str, command: "Command", defaults: dict[str, Any] | None = None) -> argparse.ArgumentParser:
     """The parser of one command. Options that all commands have may stand before its name, too."""
     actions = "".join(f"\n  {name} {action}: {each.description}" for action, each in command.actions.items())
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"modes-actor {name}",
         description=command.description,
         epilog="\n\n".join(
@@ -105,7 +128,7 @@ def command_parser(name: str, command: "Command", defaults: dict[str, Any] | Non
 def main_parser() -> argparse.ArgumentParser:
     width = max(map(len, SUMMARIES))
     commands = "\n".join(f"  {name:<{width}}  {summary}" for name, summary in SUMMARIES.items())
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="modes-actor",
         usage="modes-actor [OPTION…] [COMMAND …]",
         description="Roo-style modes for any MCP client. Without a command: serve MCP on stdin and stdout, as editors "
@@ -116,6 +139,7 @@ def main_parser() -> argparse.ArgumentParser:
     )
     for option, metavar, text in (*_OPTIONS, *_LOG_OPTIONS):
         parser.add_argument(option, metavar=metavar, help=text)
+    parser.add_argument("--json", action="store_true", help="with a command: answer in JSON, for programs")
     parser.add_argument("--version", action="version", version=f"modes-actor {__version__}")
     parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser

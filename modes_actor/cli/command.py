@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from modes_actor.cli.arguments import CommandLine, load_command
 from modes_actor.cli.output import Output
-from modes_actor.config import Config, Flags, home_directory, load_config, project_root
+from modes_actor.config import Config, Flags, current_directory, home_directory, load_config, project_root
 
 if TYPE_CHECKING:
     from modes_actor.surface.house import House
@@ -42,7 +42,7 @@ class Situation:
         self.flags = flags
         self.output = output
         self.environment = os.environ if environment is None else environment
-        self.working_directory = working_directory or Path.cwd()
+        self._working_directory = working_directory
         self.home = home or home_directory()
 
     @cached_property
@@ -51,15 +51,20 @@ class Situation:
         return load_config(self.flags, self.environment)
 
     @cached_property
+    def working_directory(self) -> Path:
+        """Raises `ConfigError` if it is no more."""
+        return self._working_directory or current_directory()
+
+    @cached_property
     def project_root(self) -> Path:
-        return project_root(self.config, self.working_directory)
+        return project_root(self.config, self._working_directory)
 
     @cached_property
     def house(self) -> "House":
         """The modes in force here, and the sessions, as a server that is started here has them."""
         from modes_actor.surface.house import House
 
-        return House(self.config, working_directory=self.working_directory, home=self.home)
+        return House(self.config, working_directory=self._working_directory, home=self.home)
 
 
 class NoArguments(Struct):

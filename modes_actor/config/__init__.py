@@ -12,7 +12,7 @@ from modes_actor.config.model import (
     ServerSection,
     SessionsSection,
 )
-from modes_actor.config.project import FoundProject, find_project, home_directory, project_root
+from modes_actor.config.project import FoundProject, current_directory, find_project, home_directory, project_root
 
 __all__ = [
     "Config",
@@ -26,6 +26,7 @@ __all__ = [
     "PersistenceSection",
     "ServerSection",
     "SessionsSection",
+    "current_directory",
     "find_project",
     "home_directory",
     "load_config",

@@ -1,15 +1,16 @@
 """The configuration file: JSON, comments and trailing commas allowed. Every member must mean something."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import Any, Final
 
 from modes_actor.config.load import Said
 from modes_actor.config.model import ConfigError
 from modes_actor.config.settings import SETTINGS
 from modes_actor.jsonc import line_of, place_of, plain_json
+
+_MEND: Final = "Mend it, or begin anew: `modes-actor config generate` prints a file that is right"
 
 
 def read_file(path: Path) -> list[Said]:
@@ -23,9 +24,11 @@ def read_file(path: Path) -> list[Said]:
             f"{path}: the configuration file is not UTF-8 (byte {error.start}): save it as UTF-8"
         ) from None
     try:
-        members = msgspec.json.decode(plain_json(text))
+        members = json.loads(plain_json(text), parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}:{error.lineno}:{error.colno}: this is not JSON: {error.msg}. {_MEND}") from None
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: the configuration file is not JSON: {error}") from None
+        raise ConfigError(f"{path}: the configuration file is not JSON: {error}. {_MEND}") from None
     if not isinstance(members, dict):
         raise ConfigError(f'{path}:1: the configuration must be an object: {{"sessions": {{"timeout": 3600}}}}')
     said: list[Said] = []
@@ -33,6 +36,10 @@ def read_file(path: Path) -> list[Said]:
         where = f"{path}:{line_of(text, place_of(text, path_in_file))}"
         said.append(Said(".".join(path_in_file), value, where, is_text=False, base=path.parent, problem=problem))
     return said
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"there is no {constant} in JSON")
 
 
 def _members(members: dict[str, Any], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, str | None]]:

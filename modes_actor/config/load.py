@@ -94,7 +94,16 @@ def _file(flags: Flags, environment: Mapping[str, str]) -> Path | None:
     except _Unusable:
         return None  # it is complained of where the directory itself is looked at
     path = Path(directory) / FILE_NAME
-    return path if path.exists() else None
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be looked at: {error.strerror}. Make its directory accessible, or choose another with "
+            "--config-dir or ROO_CONFIG_DIR"
+        ) from None
+    return path
 
 
 def _from_environment(environment: Mapping[str, str]) -> Iterator[Said]:
@@ -151,6 +160,8 @@ def _checked(key: str, value: Any) -> Any:
         if not os.path.isdir(value):
             raise _Unusable("there is no such directory" if not os.path.exists(value) else "that is not a directory")
         return os.path.realpath(value)
+    if key in ("paths.global_config_dir", "sessions.persistence.storage_path") and _is_file(value):
+        raise _Unusable("that is not a directory")
     if key == "logging.format" and value != JSON_LOG:
         import logging
 
@@ -160,6 +171,10 @@ def _checked(key: str, value: Any) -> Any:
             why = str(error).replace(value, "…")  # which may be what a variable holds
             raise _Unusable(f"it is no format of Python's logging ({why}), nor `{JSON_LOG}`") from None
     return value
+
+
+def _is_file(path: str) -> bool:
+    return os.path.exists(path) and not os.path.isdir(path)
 
 
 def _expand_default(setting: Setting, effective: Effective, wrong: list[str]) -> None:
@@ -178,7 +193,9 @@ def _expand_default(setting: Setting, effective: Effective, wrong: list[str]) ->
 def _home(path: str) -> str:
     expanded = os.path.expanduser(path)
     if expanded.startswith("~"):
-        raise _Unusable("there is no home directory: set HOME, or give another path")
+        whose = path.split("/")[0]
+        why = "there is no home directory: set HOME" if whose == "~" else f"nobody here has the home {whose}: mend it"
+        raise _Unusable(f"{why}, or give another path")
     return expanded
 
 
@@ -209,6 +226,8 @@ def expectation(annotation: Any) -> str:
     """What a value must be, in words."""
     if get_origin(annotation) is Annotated:
         kind, meta = get_args(annotation)
+        if meta.min_length is not None:
+            return f"{expectation(kind)} that is not empty"
         if meta.gt is not None:
             return f"{expectation(kind)} above {meta.gt}"
         return f"{expectation(kind)}, at least {meta.ge}"

@@ -16,8 +16,8 @@ class ConfigError(Exception):
 class ServerSection(Struct):
     """How the server introduces itself."""
 
-    name: str = "roo-modes-server"
-    version: str = "1.0.0"
+    name: Annotated[str, Meta(min_length=1)] = "roo-modes-server"
+    version: Annotated[str, Meta(min_length=1)] = "1.0.0"
     description: str | None = None
 
 

@@ -49,7 +49,7 @@ class House:
     ) -> None:
         self.config = config
         self.home = home or home_directory()
-        self.root = project_root(config, working_directory or Path.cwd())
+        self.root = project_root(config, working_directory)
         self._now = now
         self._to_tell: dict[Event, None] = {}
         self._news = trio.Event()

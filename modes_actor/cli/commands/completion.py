@@ -31,7 +31,7 @@ _modes_actor() {
             :commands)
                 while IFS= read -r line; do
                     COMPREPLY+=("$line")
-                done < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")
+                done < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}" | sort -u)
                 ;;
             *) COMPREPLY+=("$line") ;;
         esac
@@ -203,7 +203,8 @@ def _shell(text: str) -> str:
 
 def _add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("shell", metavar="SHELL", type=_shell, help=f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]}")
-    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    words = parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    words.required = False  # else whoever forgets the shell is told of it
 
 
 COMMAND = Command(
