@@ -1,6 +1,8 @@
 """A failure in a file: everything that is needed to see it again, made as small as there was time for."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
@@ -70,11 +72,14 @@ def save(case: Case, directory: Path) -> Path:
     return path
 
 
+_line_of = lru_cache(maxsize=50_000)(line_of)  # a case is played many times, and most of its lines stay
+
+
 async def played_again(
     ground: Ground, rounds: Rounds, plan: Plan, *, name: str, patience: float = _IS_IT_STILL
 ) -> Broken | None:
     """What is wrong with it now, if anything is."""
-    made = [Round([line_of(line) for line in lines], cuts) for lines, cuts in rounds]
+    made = [Round([_line_of(line) for line in lines], cuts) for lines, cuts in rounds]
     try:
         await play(ground, made, plan, name=name, patience=patience)
     except Broken as broken:
@@ -85,8 +90,13 @@ async def played_again(
 async def shrunk(case: Case, ground: Ground, line: int | None, *, trials: int, name: str) -> Case:
     """The case with fewer and smaller messages that break the same promise, on as many new servers at most."""
     smaller = _Shrinking(case, ground, name, trials)
-    await smaller.run(line)
+    with suppress(_Enough):
+        await smaller.run(line)
     return smaller.case
+
+
+class _Enough(Exception):
+    """There is no time for more trials."""
 
 
 class _Shrinking:
@@ -119,7 +129,7 @@ class _Shrinking:
         """Whether the same promise is broken by this; then it is the case from now on."""
         self._trials -= 1
         if self._trials < 0 or trio.current_time() > self._deadline:
-            return False
+            raise _Enough
         broken = await played_again(self._ground, rounds, plan, name=self._name)
         if broken is None or broken.promise != self.case.expected:
             return False

@@ -122,6 +122,7 @@ async def fuzz_messages(task: Task, clock: Clock, tally: Tally) -> None:
                 plan=made.plan,
                 rounds=[CaseRound(list(map(_text, each.lines)), each.cuts) for each in kept],
             )
+            save(case, Path(task.cases))  # as it is, should nobody wait for the end of what follows
             tally.broken = await shrunk(case, ground, broken.line, trials=task.shrink_trials, name=name)
             break
         outcomes += played.outcomes
