@@ -64,7 +64,7 @@ class Unexpected(Exception):
 
 
 class Audience(io.TextIOBase):
-    """stdout; but that somebody has seen enough, or that a disk is full, does not end the conversation in its middle."""
+    """stdout; but that somebody has seen enough, or a disk is full, does not end the conversation in its middle."""
 
     _PLAIN: Final = str.maketrans({"→": ">", "←": "<", "✓": "+", "✗": "-", "✂": "!", "“": '"', "”": '"', "…": "."})
 

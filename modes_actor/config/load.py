@@ -160,7 +160,7 @@ def _checked(key: str, value: Any) -> Any:
         if not os.path.isdir(value):
             raise _Unusable("there is no such directory" if not os.path.exists(value) else "that is not a directory")
         return os.path.realpath(value)
-    if key in ("paths.global_config_dir", "sessions.persistence.storage_path") and _is_file(value):
+    if key == "paths.global_config_dir" and os.path.exists(value) and not os.path.isdir(value):
         raise _Unusable("that is not a directory")
     if key == "logging.format" and value != JSON_LOG:
         import logging
@@ -171,10 +171,6 @@ def _checked(key: str, value: Any) -> Any:
             why = str(error).replace(value, "…")  # which may be what a variable holds
             raise _Unusable(f"it is no format of Python's logging ({why}), nor `{JSON_LOG}`") from None
     return value
-
-
-def _is_file(path: str) -> bool:
-    return os.path.exists(path) and not os.path.isdir(path)
 
 
 def _expand_default(setting: Setting, effective: Effective, wrong: list[str]) -> None:
