@@ -186,5 +186,10 @@ async def talking(
         nursery.start_soon(serve)
         if version is not None:
             await conversation.open(version, capabilities)
-        yield conversation
+        try:
+            yield conversation
+        except BaseException:
+            # Else a test that fails would wait forever, for a server that waits for its client.
+            await trio.aclose_forcefully(from_server)
+            raise
         nursery.cancel_scope.cancel()

@@ -23,6 +23,7 @@ from tests.process import Process, handshake, lines, ping, request
 from tests.sample_offer import sample_offer
 
 A_DAY = 24 * 3600.0
+PILE = 2 * Limits().in_flight + 1
 
 
 class Written(trio.abc.SendStream):
@@ -61,6 +62,17 @@ async def test_a_client_that_reads_nothing_is_waited_for_while_serving(autojump_
         await trio.sleep(A_DAY)
         assert [(await client.receive())["id"] for _ in range(100)] == list(range(100))
         assert await client.result("ping") == {}
+
+
+async def test_more_tasks_than_may_be_in_flight_are_all_created(tmp_path: Path) -> None:
+    """Sent in one go, on a disk: the bounds make them wait, and refuse none."""
+    async with working(Place(tmp_path, persistent=True)) as client:
+        talk = client.conversation
+        call = {"name": "create_task", "arguments": {"mode_slug": "code"}}
+        await talk.send(*(talk.compose("tools/call", call, id=number) for number in range(PILE)))
+        answers = [await talk.receive() for _ in range(PILE)]
+    assert sorted(answer["id"] for answer in answers) == list(range(PILE))
+    assert len({answer["result"]["structuredContent"]["session_id"] for answer in answers}) == PILE
 
 
 def test_the_bounds_are_the_promised_ones() -> None:
