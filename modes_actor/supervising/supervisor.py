@@ -77,9 +77,12 @@ class Supervisor:
                 nursery.start_soon(self._client.write, send)
                 nursery.start_soon(self._client.read, receive, pieces)
                 nursery.start_soon(self._pump, received)
-                code = await self._keep(child)
-                await self._all_passed_on.wait()
-                self._client.outgoing.close()
+                try:
+                    code = await self._keep(child)
+                    await self._all_passed_on.wait()
+                finally:
+                    self._client.end()  # if this was cancelled, a client that does not read must not hold it up
+                    self._client.outgoing.close()
         if self._client.failure is not None:
             raise self._client.failure
         return code
@@ -184,13 +187,16 @@ class Supervisor:
                     self._attach(running)
                 else:
                     nursery.start_soon(self._reopen, running)
-                await self._listen(running)
-                self._detach(running)
-                await running.see_out(patiently=running.why_ended is None)
+                try:
+                    await self._listen(running)
+                    self._detach(running)
+                    await running.see_out(patiently=running.why_ended is None)
+                finally:
+                    running.leave()
+                    if child.returncode is None:  # this was cancelled, and what is being written to it would not be
+                        child.kill()
                 nursery.cancel_scope.cancel()
         finally:
-            if child.returncode is None:  # cancelled
-                child.kill()
             with trio.CancelScope(shield=True):
                 code = await child.wait()
                 await child.receive.aclose()
@@ -330,6 +336,8 @@ class Supervisor:
                 running.ping_id, line = self._relay.own_request(*question)
                 running.ping_sent = trio.current_time()
                 running.outgoing.post_encoded(line)
+            elif beat is Beat.SUSPENDED:
+                log.debug("%s", SUSPENDED)
             elif beat in (Beat.MISSED, Beat.DEAD):
                 failures = running.pulse.failures
                 log.warning("a ping was not answered within %g s: %d of %d", timing.timeout, failures, timing.failures)
