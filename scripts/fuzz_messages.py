@@ -343,9 +343,10 @@ def made_template(kind: str, data: bytes) -> Template | None:
     if is_doubtful(understood) or len(data) > LINE_LIMIT - 1000:
         return None
     is_stateful = understood.kind == "request" and understood.method in _STATEFUL
-    if is_stateful and not takes_id:
+    has_id = isinstance(understood.id, int | str)
+    if has_id and not takes_id and (is_stateful or understood.loose):
         return None  # its id may be in use, and then nobody knows whether it was served
-    shares = understood.kind == "request" and not is_stateful
+    shares = understood.kind == "request" and not is_stateful and not understood.loose
     return Template(kind, head, tail, understood, takes_id, shares)
 
 

@@ -85,7 +85,6 @@ class Oracle:
         self._handshake: Version | None = None
         self._declares_roots = False
         self._spoke_stateless = False
-        self._tasks_ended = False
         self.may_be_asked = False
         """Whether the server may ask this client for its roots, and let it wait for the answer meanwhile."""
         self.pending: dict[Id, list[Expectation]] = {}
@@ -241,11 +240,6 @@ class Oracle:
                 found = {_stateless(each, method) for each in found}
             known = understood.outcomes[case] = (frozenset(found), writes)
         outcomes, may_wait = known
-        if method == "tools/call":
-            if params["name"] == "complete_task":
-                self._tasks_ended = True
-            if self._tasks_ended and may_wait:
-                outcomes |= {TOOL_ERROR + VALIDATION if is_stateless else VALIDATION}
         if self.may_be_asked and not is_stateless and method in _WAIT_FOR_ROOTS:
             return outcomes | {BUSY}, True
         return outcomes, may_wait
@@ -277,16 +271,14 @@ class Oracle:
             case "get_mode_info":
                 return self._mode(given["mode_slug"]), False
             case "create_task":
-                parent = given.get("parent_session_id")
-                above = {RESULT} if parent is None else self._session(parent)
-                return _first(
-                    {VALIDATION} if above == {VALIDATION} else {RESULT}, self._mode(given["mode_slug"]), above
-                )
+                parent, mode = given.get("parent_session_id"), self._mode(given["mode_slug"])
+                above = {RESULT} if parent is None else self._open_task(parent)
+                return _first({VALIDATION} if above == {VALIDATION} else {RESULT}, mode, above)
             case "switch_mode":
                 session, mode = self._session(given["session_id"]), self._mode(given["new_mode_slug"])
                 if VALIDATION in (*session, *mode):
                     return {VALIDATION}, True
-                return _first(session, mode)
+                return _first(session, mode, self._open_task(given["session_id"]))
             case "get_task_info":
                 return self._session(given["session_id"]), False
             case "validate_tool_use":
@@ -295,7 +287,7 @@ class Oracle:
                 told = {RESULT, TOOL_RESTRICTED, FILE_RESTRICTED} if given.get("enforce") else {RESULT}
                 return _first(self._session(given["session_id"]), told)
             case "complete_task":
-                return _first(self._session(given["session_id"]))
+                return _first(self._open_task(given["session_id"]))
             case _:
                 return {RESULT, MODE_NOT_FOUND, TASK_NOT_FOUND, SESSION_EXPIRED, VALIDATION}, True
 
@@ -303,6 +295,11 @@ class Oracle:
         if re.fullmatch("[a-zA-Z0-9-]+", slug) is None:
             return {VALIDATION}
         return {RESULT if slug in self._slugs else MODE_NOT_FOUND}
+
+    def _open_task(self, session_id: str) -> set[int]:
+        """As `_session`, for what a task that has ended takes no more; and what changes may overtake one another."""
+        found = self._session(session_id)
+        return {RESULT, VALIDATION} if found == {RESULT} else found
 
     def _session(self, session_id: str) -> set[int]:
         if re.fullmatch("sess?_[A-Za-z0-9]{4,64}", session_id) is None:

@@ -21,6 +21,7 @@ from fuzz_messages import (
 )
 from fuzz_play import Line, Plan, Round, line_of
 from fuzz_reading import Id
+from msgspec import UNSET
 
 POOL: Final = 3000
 REUSE: Final = 6
@@ -166,11 +167,13 @@ class Generator:
         kind = rng.choice(tuple(_DAMAGES))
         _DAMAGES[kind](rng, data)
         for each in bytes(data).split(b"\n"):
-            self._add(lines, kind, each)
+            self._add(lines, kind, each, own=written.decode().strip('"'))
 
-    def _add(self, lines: list[Line], kind: str, data: bytes) -> None:
+    def _add(self, lines: list[Line], kind: str, data: bytes, *, own: Id | None = None) -> None:
+        """`own`: an id that nobody else has."""
         line = line_of(data)
-        if is_doubtful(line.understood) or (line.understood.loose and not self.plan.anchored):
+        found = line.understood
+        if is_doubtful(found) or (found.loose and (not self.plan.anchored or found.id not in (own, UNSET, None))):
             return
         self.kinds[kind] += 1
         self.distinct += 1
