@@ -24,6 +24,9 @@ NOT_NEEDED_TO_ANSWER_A_PING = {
     "modes_actor.actor.asking",
     "modes_actor.surface.completion",
     "modes_actor.surface.logging",
+    "modes_actor.surface.mode_prompts",
+    "modes_actor.surface.mode_resources",
+    "modes_actor.surface.mode_tools",
     "modes_actor.surface.pagination",
     "modes_actor.surface.prompts",
     "modes_actor.surface.resources",
@@ -44,6 +47,10 @@ NOT_NEEDED_TO_ANSWER_A_PING = {
     "unittest",
     "urllib.request",
     "xml",
+    # What only commands, mode files or patterns need.
+    "regex",
+    "rich",
+    "yaml",
     # What only the tests have.
     "hypothesis",
     "jsonschema_rs",
@@ -52,6 +59,11 @@ NOT_NEEDED_TO_ANSWER_A_PING = {
     "tests",
     "trio.testing",
 }
+ROOMS_THAT_SERVE = {"actor", "cli", "config", "server", "surface", "wire"}
+CLI_THAT_SERVES = {
+    f"modes_actor.cli.{name}" for name in ("arguments", "log_file", "logs", "printable", "serve", "stderr")
+}
+"""No subcommand, and nothing that only subcommands use."""
 
 
 def refused(*arguments: str, environment: dict[str, str] | None = None) -> str:
@@ -160,6 +172,8 @@ def test_serving_loads_only_what_the_first_answers_need(tmp_path: Path) -> None:
     loaded = set(report.read_text(encoding="utf-8").splitlines())
     assert loaded >= {"modes_actor.server", "modes_actor.surface.lifecycle", "msgspec", "trio"}
     assert loaded & NOT_NEEDED_TO_ANSWER_A_PING == set()
+    assert {name.split(".")[1] for name in loaded if name.startswith("modes_actor.")} == ROOMS_THAT_SERVE
+    assert {name for name in loaded if name.startswith("modes_actor.cli.")} - CLI_THAT_SERVES == set()
 
 
 def test_the_version_is_told_without_loading_a_server(tmp_path: Path) -> None:
