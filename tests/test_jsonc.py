@@ -105,3 +105,34 @@ def test_the_place_of_what_is_missing_is_that_of_what_it_would_be_in(path: list[
 def test_lines_end_in_any_of_three_ways(at: int, expected: int) -> None:
     """Counted from 1."""
     assert line_of("a\nb\r\n\rc", at) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": "// no comment, /* neither */ ,]", "b": [1, 2]}',
+        '{"a": "\\",]", "b": "\\\\", "c": {}}',
+        "",
+        "{,}",
+        '{"a": "open ,]',
+    ],
+)
+def test_what_is_plain_already_is_left_as_it_is(text: str) -> None:
+    """Strings may look like anything."""
+    assert (plain_json(text), without_comments(text)) == (text, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a": 1,}', '{"a": 1 }'),
+        ('{"a": 1,\r\n\t }', '{"a": 1 \r\n\t }'),
+        ('["/", 1 , ]', '["/", 1   ]'),
+        ("[1,/**/]", "[1     ]"),
+        ('{"a": "b"} // c', '{"a": "b"}     '),
+        ("[1] /", "[1] /"),
+    ],
+)
+def test_what_is_nearly_plain_is_not_taken_for_it(text: str, expected: str) -> None:
+    """A comma or a comment at the end makes the difference; a lone slash is left for the decoder."""
+    assert plain_json(text) == expected

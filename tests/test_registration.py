@@ -11,6 +11,7 @@ import pytest
 
 from modes_actor.cli.editors.clients import CLIENTS
 from modes_actor.cli.editors.registration import (
+    SIZE_LIMIT,
     CannotChange,
     Change,
     Registration,
@@ -198,6 +199,18 @@ def test_nobody_waits_for_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(path)
     with pytest.raises(CannotChange, match=r"settings\.json: this is not a regular file$"):
         plan_install(ZED, "user", place_at(tmp_path), WORDS)
+
+
+def test_a_file_that_is_far_too_large_is_left_alone(tmp_path: Path) -> None:
+    """Nobody waits minutes for it, and a list says why."""
+    place = place_at(tmp_path)
+    path = written(ZED.user_files(place)[0])
+    os.truncate(path, SIZE_LIMIT + 1)
+    reason = "this is larger than 64 MiB, and is left alone; make it smaller first"
+    with pytest.raises(CannotChange) as caught:
+        plan_install(ZED, "user", place, WORDS)
+    assert str(caught.value) == f"{path}: {reason}"
+    assert [each.problem for each in registered(ZED, "user", place)] == [reason]
 
 
 def test_a_change_is_shown_as_a_diff(tmp_path: Path) -> None:

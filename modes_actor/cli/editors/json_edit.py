@@ -7,6 +7,7 @@ cannot be edited so raises `CannotEdit`; nothing is ever guessed. Files and clie
 import json
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import Struct
@@ -105,8 +106,7 @@ def _no_constant(name: str) -> None:
 
 def _locate(text: str, path: Sequence[str]) -> tuple[JsonObject, int, JsonMember | None]:
     """The deepest object there is on the path, how many steps lead to it, and the member if the path ends in it."""
-    clean = without_comments(text)
-    found = object_at(clean, clean.index("{"))
+    clean, found = _root(text)
     for depth, key in enumerate(path):
         member = found.last(key)
         if member is None or depth == len(path) - 1:
@@ -116,6 +116,13 @@ def _locate(text: str, path: Sequence[str]) -> tuple[JsonObject, int, JsonMember
             raise CannotEdit(what, line=line_of(clean, member.value))
         found = object_at(clean, member.value)
     raise AssertionError("the loop ends at the last step")
+
+
+@lru_cache(maxsize=1)
+def _root(text: str) -> tuple[str, JsonObject]:
+    """The text without comments, and its object. Each edit asks several times, and files may be large."""
+    clean = without_comments(text)
+    return clean, object_at(clean, clean.index("{"))
 
 
 def _replace(text: str, member: JsonMember, value: object) -> str:
@@ -212,8 +219,7 @@ def _nested(path: Sequence[str], value: object) -> object:
 
 
 def _layout(text: str) -> _Layout:
-    clean = without_comments(text)
-    root = object_at(clean, clean.index("{"))
+    clean, root = _root(text)
     newline = _newline(text)
     if not newline and not root.members:
         newline = "\n"  # `{}`: nothing says that it must stay on one line

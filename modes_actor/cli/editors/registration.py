@@ -4,10 +4,9 @@ A plan reads and never writes; `apply` writes what the plan shows, or nothing. A
 whatever its name; an entry of our name with another command is somebody else's, and is touched only with `force`.
 """
 
-import difflib
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -17,10 +16,13 @@ from msgspec import Struct
 
 from modes_actor.cli.editors import json_edit
 from modes_actor.cli.editors.clients import CLIENTS, Client, Place, Scope, configuration_files, entry
+from modes_actor.cli.editors.diffs import unified
 from modes_actor.cli.editors.json_edit import CannotEdit
 from modes_actor.cli.safe_files import write_safely
 
 DEFAULT_NAME: Final = "roo-modes"
+SIZE_LIMIT: Final = 64 * 1024 * 1024
+"""Bytes. Clients' files that have grown for years are a tenth of that."""
 _OUR_NAMES: Final = frozenset({"modes-actor", "modes_actor"})
 _THEIRS: Final = frozenset({"enabled"})
 """Members of an entry that are the user's choice once they are there."""
@@ -86,7 +88,7 @@ def plan_install(
         found = _entries(client, text).get(name)
         if isinstance(found, dict) and (is_ours(found) or found == found | value):
             for key, member in value.items():
-                if key not in _THEIRS or key not in found:
+                if key not in found or (key not in _THEIRS and found[key] != member):
                     after = edit.set_member(after, (*client.key_path, name, key), member)
         elif found is None or force:
             after = edit.set_member(after, (*client.key_path, name), value)
@@ -113,11 +115,7 @@ def diff(change: Change) -> str:
     if change.is_noop:
         return ""
     old = "/dev/null" if change.before is None else str(change.path)
-    lines: Iterable[str] = difflib.unified_diff(
-        _lines(change.before or ""), _lines(change.after), old, str(change.path)
-    )
-    lines = (re.sub(r"\r$", "", line, flags=re.MULTILINE) for line in lines)  # which a terminal would obey
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return unified(change.before or "", change.after, old, str(change.path))
 
 
 def apply(change: Change) -> Path | None:
@@ -202,8 +200,13 @@ def _entries(client: Client, text: str | None) -> dict[str, Any]:
 
 def _read(path: Path) -> str | None:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would make us wait
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe would make us wait
             raise CannotEdit("this is not a regular file")
+        if status.st_size > SIZE_LIMIT:
+            raise CannotEdit(
+                f"this is larger than {SIZE_LIMIT // 1024**2} MiB, and is left alone; make it smaller first"
+            )
         raw = path.read_bytes()
     except FileNotFoundError:
         return None
@@ -231,7 +234,3 @@ def _of_file(path: Path) -> Iterator[None]:
         yield
     except CannotEdit as trouble:
         raise CannotChange(path, trouble) from None
-
-
-def _lines(text: str) -> list[str]:
-    return re.findall(r"[^\n]*\n|[^\n]+\Z", text)
