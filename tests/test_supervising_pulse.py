@@ -2,12 +2,13 @@
 
 import math
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modes_actor.supervising.pulse import Beat, Pulse
 from modes_actor.supervising.timing import Backoff, Timing
 
+REPEATABLE = settings(derandomize=True, database=None, deadline=None)
 TIMING = Timing(interval=30, timeout=5, failures=3)
 
 
@@ -99,6 +100,7 @@ EVENTS = st.lists(
 )
 
 
+@REPEATABLE
 @given(events=EVENTS)
 def test_no_server_dies_that_has_answered_or_could_not_be_heard(events: list[tuple[float, str]]) -> None:
     """Whatever happens in whichever order: between the first ping of a fatal row and its end there was no answer."""

@@ -462,4 +462,6 @@ class ExactlyOnce(RuleBasedStateMachine):
 
 
 TestExactlyOnce = ExactlyOnce.TestCase
-TestExactlyOnce.settings = settings(max_examples=60, stateful_step_count=30)
+TestExactlyOnce.settings = settings(
+    derandomize=True, database=None, deadline=None, max_examples=60, stateful_step_count=30
+)

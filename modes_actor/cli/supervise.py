@@ -42,7 +42,7 @@ def supervise(
 
     supervisor = Supervisor(start, timing) if file is None else Supervisor(start, timing, tell=file.write)
     try:
-        return trio.run(_run, supervisor, stdio)
+        return trio.run(_run, supervisor, stdio, file)
     except (CannotStart, OutputFailed) as error:
         raise CommandFailed(str(error)) from error
     finally:
@@ -50,11 +50,11 @@ def supervise(
             file.remove()
 
 
-async def _run(supervisor: Supervisor, stdio: Stdio) -> int:
+async def _run(supervisor: Supervisor, stdio: Stdio, status: StatusFile | None) -> int:
     failure: CannotStart | OutputFailed | None = None
     code = 0
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_stop_on_signal, supervisor)
+        nursery.start_soon(_stop_on_signal, supervisor, status)
         try:
             code = await supervisor.run(stdio.receive, stdio.send)
         except (CannotStart, OutputFailed) as error:
@@ -65,7 +65,7 @@ async def _run(supervisor: Supervisor, stdio: Stdio) -> int:
     return code
 
 
-async def _stop_on_signal(supervisor: Supervisor) -> None:
+async def _stop_on_signal(supervisor: Supervisor, status: StatusFile | None) -> None:
     """The first signal ends politely, the second at once."""
     with trio.open_signal_receiver(*SIGNALS) as signals:
         async for number in signals:
@@ -73,4 +73,6 @@ async def _stop_on_signal(supervisor: Supervisor) -> None:
             break
         async for second in signals:
             supervisor.kill()
+            if status is not None:
+                status.remove()
             os._exit(128 + second)

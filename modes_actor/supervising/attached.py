@@ -3,10 +3,10 @@
 import logging
 import math
 import signal
+from typing import Final
 
 import trio
 
-from modes_actor.actor.limits import Limits
 from modes_actor.actor.outgoing import Outgoing
 from modes_actor.actor.writer import ClientGone, OutputFailed, Writer
 from modes_actor.supervising.child import Child
@@ -16,16 +16,16 @@ from modes_actor.wire.jsonrpc import Incoming, RequestId
 
 log = logging.getLogger(__name__)
 
-QUEUED_BYTES = 256 * 1024
+QUEUED_BYTES: Final = 256 * 1024
 """For the server: little, so that a ping does not wait behind much."""
-LAST_WORDS = 1.0
+LAST_WORDS: Final = 1.0
 """Seconds of silence after which a server that has ended is not listened to any more: others may hold its stdout."""
 
 
 class Attached:
     def __init__(self, child: Child, timing: Timing, *, first_ping: float) -> None:
         self.child = child
-        self.outgoing = Outgoing(min(QUEUED_BYTES, Limits().queued_bytes))
+        self.outgoing = Outgoing(QUEUED_BYTES)
         self.pulse = Pulse(timing, first_ping=first_ping)
         self.started = trio.current_time()
         self.last_heard = self.started

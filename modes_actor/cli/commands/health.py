@@ -251,7 +251,7 @@ def _add_command(parser: ArgumentParser) -> None:
 _SUPERVISE = Command(
     description="Stand between a client and a server: ping the server, put another in its place when it is dead, and\n"
     "bring that one to where the last one was, so that the client notices as little as possible. What was under way\n"
-    "is answered with a retryable error and never sent again. Once the client has ended, the exit code is the server's.",
+    "is answered with a retryable error and never sent again. The exit code is the server's, once the client ends.",
     examples="""\
   modes-actor health supervise
   modes-actor health supervise --status /run/modes.json -- npx some-other-server --stdio
