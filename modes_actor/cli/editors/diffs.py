@@ -18,11 +18,17 @@ def unified(before: str, after: str, old: str, new: str) -> str:
 
     Without the carriage returns at the ends of lines, which a terminal would obey.
     """
-    ours, theirs = _lines(before), _lines(after)
     # Only what is between the first and the last change is compared: all else may be very long.
-    head = max(0, _common(ours, theirs) - CONTEXT)
-    tail = max(0, _common(ours[head:][::-1], theirs[head:][::-1]) - CONTEXT)
-    ours, theirs = ours[head : len(ours) - tail], theirs[head : len(theirs) - tail]
+    start = same = _common(before, after)
+    for _ in range(CONTEXT + 1):
+        start = before.rfind("\n", 0, max(0, start - 1)) + 1
+    tail = before[len(before) - _common(before[same:][::-1], after[same:][::-1]) :]
+    kept = 0
+    for _ in range(CONTEXT + 1):
+        kept = tail.find("\n", kept) + 1 or len(tail)
+    rest = len(tail) - kept
+    ours, theirs = (_lines(text[start : len(text) - rest]) for text in (before, after))
+    head = before.count("\n", 0, start)
     lines = _readable([*difflib.unified_diff(ours, theirs, old, new, n=CONTEXT)], head)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
