@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct, structs
 T = TypeVar("T")
 _LONGEST: Final = 90.0
 """Seconds after which a case is small enough."""
-_IS_IT_STILL: Final = 3.0
+_IS_IT_STILL: Final = 10.0
 """Seconds after which a small case counts as hanging."""
 
 
@@ -87,11 +87,11 @@ async def played_again(
     return None
 
 
-async def shrunk(case: Case, ground: Ground, line: int | None, *, trials: int, name: str) -> Case:
+async def shrunk(case: Case, ground: Ground, broken: Broken, *, trials: int, name: str) -> Case:
     """The case with fewer and smaller messages that break the same promise, on as many new servers at most."""
-    smaller = _Shrinking(case, ground, name, trials)
+    smaller = _Shrinking(case, ground, name, trials, waited=broken.waited)
     with suppress(_Enough):
-        await smaller.run(line)
+        await smaller.run(broken.line)
     return smaller.case
 
 
@@ -100,8 +100,9 @@ class _Enough(Exception):
 
 
 class _Shrinking:
-    def __init__(self, case: Case, ground: Ground, name: str, trials: int) -> None:
+    def __init__(self, case: Case, ground: Ground, name: str, trials: int, *, waited: bool) -> None:
         self.case = case
+        self._waited = waited
         self._ground = ground
         self._name = name
         self._trials = trials
@@ -131,7 +132,7 @@ class _Shrinking:
         if self._trials < 0 or trio.current_time() > self._deadline:
             raise _Enough
         broken = await played_again(self._ground, rounds, plan, name=self._name)
-        if broken is None or broken.promise != self.case.expected:
+        if broken is None or broken.promise != self.case.expected or (broken.waited and not self._waited):
             return False
         kept = [CaseRound([written(line) for line in lines], cuts) for lines, cuts in rounds if lines]
         self.case = structs.replace(self.case, found=broken.found, rounds=kept, plan=plan)

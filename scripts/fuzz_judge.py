@@ -37,11 +37,13 @@ SAMPLED: Final = 200
 class Broken(Exception):
     """A promise that was not kept. `line`: which of the lines that were sent it is about, if it is about one."""
 
-    def __init__(self, promise: str, found: str, line: int | None = None) -> None:
+    def __init__(self, promise: str, found: str, line: int | None = None, *, waited: bool = False) -> None:
+        """`waited`: it was found by waiting for nothing, which a busy machine can bring about, too."""
         super().__init__(f"{promise}: {found}")
         self.promise = promise
         self.found = found
         self.line = line
+        self.waited = waited
 
 
 class _Error(Struct, forbid_unknown_fields=True, gc=False):
@@ -233,7 +235,9 @@ class Judge:
         if said.result is not UNSET and those[0].method == "tools/call":
             outcome = self._tool_outcome(bytes(said.result))
         likely = [each for each in those if inside == (each.array is not None)] or those
-        expected = next((each for each in likely if outcome in each.outcomes), likely[0])
+        fitting = [each for each in likely if outcome in each.outcomes] or likely
+        # Of several with this id it may be anyone's: first those that must have one, first those that take few others.
+        expected = min(fitting, key=lambda each: (each.optional, len(each.outcomes)))
         self._check(said, outcome, expected, inside=inside)
         if said.id in self.created:
             self.created[said.id] = bytes(said.result) if said.result is not UNSET else b""

@@ -71,11 +71,13 @@ class Expectation(Struct, eq=False):
     loose: bool = False
     """It may be refused without an id instead."""
     array: Array | None = None
+    shared: bool = False
+    """Another of this id was under way: nobody can tell which of two answers is whose."""
 
     @property
     def late(self) -> bool:
         """Whether its answer may come after those to later lines. An array waits for the last of its own."""
-        return self.may_wait or self.array is not None
+        return self.may_wait or self.shared or self.array is not None
 
 
 class Oracle:
@@ -223,6 +225,8 @@ class Oracle:
             return
         if any(each.may_wait for each in others):
             expected.outcomes |= ONLY[INVALID_REQUEST]  # its id may be in use still
+        for each in (expected, *others):
+            each.shared = True
         others.append(expected)
 
     def _served(self, understood: Understood, version: Version) -> tuple[Outcomes, bool]:

@@ -210,10 +210,10 @@ class _Talk:
                 await self._next()
             return
         if barrier not in self.judge.pings:
-            raise Broken(LIVENESS, f"a ping was not answered within {self._patience:g} s")
+            raise Broken(LIVENESS, f"a ping was not answered within {self._patience:g} s", waited=True)
         missing = self.judge.missing()[0]
         what = f"{missing.method} ({missing.version}), id {missing.id!r}"
-        raise Broken(ONCE, f"{what}: not answered within {self._patience:g} s", missing.line)
+        raise Broken(ONCE, f"{what}: not answered within {self._patience:g} s", missing.line, waited=True)
 
     async def _next(self) -> None:
         """Wait for the server to say more, and answer what it asked. Only here: between lines."""
@@ -248,7 +248,9 @@ class _Talk:
                 await self._news.wait()
             await self._process.wait()
             return
-        raise Broken(LIVENESS, f"the process did not end within {self._patience:g} s of the end of its input")
+        raise Broken(
+            LIVENESS, f"the process did not end within {self._patience:g} s of the end of its input", waited=True
+        )
 
     def _gone(self) -> Broken:
         return Broken(LIVENESS, f"the process ended with exit code {self._process.returncode}: {self._logged()[-600:]}")

@@ -123,7 +123,7 @@ async def fuzz_messages(task: Task, clock: Clock, tally: Tally) -> None:
                 rounds=[CaseRound(list(map(_text, each.lines)), each.cuts) for each in kept],
             )
             save(case, Path(task.cases))  # as it is, should nobody wait for the end of what follows
-            tally.broken = await shrunk(case, ground, broken.line, trials=task.shrink_trials, name=name)
+            tally.broken = await shrunk(case, ground, broken, trials=task.shrink_trials, name=name)
             break
         outcomes += played.outcomes
         kinds += made.kinds
