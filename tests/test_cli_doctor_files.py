@@ -81,7 +81,7 @@ def test_what_doctor_says_mends_an_entry_whose_command_is_gone(shell: Shell) -> 
     (gone,) = found(shell, "clients")
     assert gone.fix is not None
     assert shell.run(*gone.fix.split("`")[1].split()[1:], "--yes").code == 0
-    assert [finding.status for finding in found(shell, "clients")] == ["ok"]
+    assert found(shell, "clients")[0].status == "ok"
 
 
 def test_an_entry_of_our_name_that_is_not_ours_is_worth_a_note(shell: Shell) -> None:
@@ -95,6 +95,15 @@ def test_a_clients_file_that_cannot_be_understood_is_a_warning(shell: Shell) -> 
     (shell.project / ".mcp.json").write_text("{", encoding="utf-8")
     first, _ = found(shell, "clients")
     assert (first.status, first.fix) == ("warning", "Mend that file")
+
+
+def test_copies_of_clients_files_are_pointed_out(shell: Shell) -> None:
+    """They are of no use for long, and people commit the directories they are in."""
+    path = add_to_claude_code(shell, other={"command": "x"})
+    assert shell.run("install", "--client", "claude-code", "--project", "--command", "modes-actor", "--yes").code == 0
+    message = f"1 copy of clients' files that we changed: {path}.modes-actor.bak"
+    expected = Finding("clients", "note", message, "Delete them, once the clients work as they should")
+    assert found(shell, "clients")[-1] == expected
 
 
 # The store.

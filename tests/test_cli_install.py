@@ -81,6 +81,7 @@ def test_programs_are_told_the_same(alone: Shell) -> None:
         "scope": "user",
         "file": str(path),
         "changed": True,
+        "removed": False,
         "diff": f"--- {path}\n+++ {path}\n@@ -0,0 +1,3 @@\n{added}",
         "backup": f"{path}.modes-actor.bak",
         "hint": CLIENTS["codex"].hint,
@@ -284,6 +285,21 @@ def test_a_command_of_this_machine_in_a_file_for_others_is_pointed_out(alone: Sh
         "whoever has that on the PATH"
     ]
     [outcome] = alone.run("install", "--client", "zed", "--project", "--json", "--command", "modes-actor").json()
+    assert outcome["notes"] == []
+
+
+def test_a_configuration_of_this_machine_in_a_file_for_others_is_pointed_out(alone: Shell) -> None:
+    """Though the command is for everybody."""
+    config = alone.project / "c.json"
+    config.write_text("{}")
+    words = ("--command", "modes-actor", "--config", str(config))
+    note = (
+        f"if others share this file: {config} is on this machine only. Without --config the file serves whoever has a "
+        "configuration of their own"
+    )
+    [outcome] = alone.run("install", "--client", "zed", "--project", "--json", *words).json()
+    assert outcome["notes"] == [note]
+    [outcome] = alone.run("install", "--client", "zed", "--user", "--json", *words).json()
     assert outcome["notes"] == []
 
 

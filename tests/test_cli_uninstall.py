@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from modes_actor.cli.editors.clients import CLIENTS
 from tests.command_line import Shell
 from tests.test_cli_install import COMMAND, Terminal, files
 
@@ -124,8 +125,8 @@ def test_one_that_fails_keeps_nobody_from_the_others(installed: Shell) -> None:
     own_file(installed).write_text("{\n]")
     ran = installed.run("uninstall", "--client", "zed", "--client", "codex")
     assert (ran.code, ran.err.startswith(f"modes-actor: Zed: {own_file(installed)}:2: this is not JSON")) == (1, True)
-    assert "roo-modes" not in (installed.home / ".codex/config.toml").read_text()
-    assert "roo-modes" not in (installed.project / ".zed/settings.json").read_text()
+    assert not (installed.home / ".codex/config.toml").exists()
+    assert not (installed.project / ".zed/settings.json").exists()
 
 
 def test_a_dry_run_takes_nothing_out(installed: Shell) -> None:
@@ -141,3 +142,66 @@ def test_somebody_at_a_terminal_is_asked_once(installed: Shell, monkeypatch: pyt
     ran = installed.run("uninstall", "--client", "all")
     assert (ran.code, ran.err) == (0, "Shall this be written? [y/N] ")
     assert own_file(installed).read_text() == THEIRS
+
+
+def test_a_file_that_install_made_is_gone_without_a_trace(shell: Shell) -> None:
+    """Also if it was made to hold something else of ours meanwhile; and that is said."""
+    path = shell.project / ".vscode/mcp.json"
+    for command in COMMAND, ("--command", "/elsewhere/modes-actor -v"), COMMAND:
+        assert shell.run("install", "--client", "vscode", "--project", *command).code == 0
+    *_, minus, said, hint = shell.run("uninstall", "--client", "vscode", "--project").lines()
+    assert (minus, said, hint) == (
+        "-}",
+        f"VS Code: `roo-modes` is out of {path}; nothing else was in it, so the file is removed",
+        "  VS Code stops the server when it is next started.",
+    )
+    assert files(shell.project / ".vscode") == []
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_programs_learn_that_a_file_is_gone(shell: Shell, name: str) -> None:
+    """Of every client."""
+    [made] = shell.run("install", "--client", name, "--user", "--json", *COMMAND).json()
+    [gone] = shell.run("uninstall", "--client", name, "--user", "--json").json()
+    assert gone["diff"].splitlines()[:2] == [f"--- {made['file']}", "+++ /dev/null"]
+    assert (gone["changed"], gone["removed"], gone["backup"], Path(made["file"]).exists()) == (True, True, None, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{\n  // mine\n  "context_servers": {\n    "roo-modes": {"command": "modes-actor"}\n  }\n}\n',
+        '{\n  "context_servers": {\n    "roo-modes": {\n      "command": "modes-actor",\n      "x": 1\n    }\n  }\n}\n',
+        '{"context_servers": {"roo-modes": {"command": "modes-actor", "args": []}}}',
+    ],
+)
+def test_a_file_that_somebody_had_a_part_in_stays(installed: Shell, text: str) -> None:
+    """With a copy of what it was."""
+    own_file(installed).write_text(text)
+    [outcome] = installed.run("uninstall", "--client", "zed", "--user", "--json").json()
+    assert (outcome["removed"], Path(outcome["backup"]).read_text()) == (False, text)
+    assert "context_servers" in own_file(installed).read_text()
+
+
+def test_a_file_that_was_there_before_stays(shell: Shell) -> None:
+    """Even if it was as good as empty: the copy beside it says so."""
+    path = shell.project / ".mcp.json"
+    path.write_text("{}\n")
+    shell.run("install", "--client", "claude-code", "--project", *COMMAND)
+    shell.run("uninstall", "--client", "claude-code", "--project")
+    assert {name: (shell.project / name).read_text() for name in files(shell.project)} == {
+        ".mcp.json": '{\n  "mcpServers": {}\n}\n',
+        ".mcp.json.modes-actor.bak": "{}\n",
+    }
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links as POSIX has them")
+def test_a_link_stays_a_link(shell: Shell) -> None:
+    """What it points to is not removed, as somebody put it there."""
+    real = shell.home / "real.json"
+    shell.run("install", "--client", "claude-code", "--project", *COMMAND)
+    path = shell.project / ".mcp.json"
+    path.rename(real)
+    path.symlink_to(real)
+    shell.run("uninstall", "--client", "claude-code", "--project")
+    assert (path.is_symlink(), real.read_text()) == (True, '{\n  "mcpServers": {}\n}\n')

@@ -89,14 +89,14 @@ def test_a_client_that_starts_servers_elsewhere_names_the_project(
     tmp_path: Path, name: str, scope: Any, root: str | None
 ) -> None:
     """In the way it expands, and only where it does."""
-    words = plan_install(CLIENTS[name], scope, place_at(tmp_path), WORDS).after
+    words = str(plan_install(CLIENTS[name], scope, place_at(tmp_path), WORDS).after)
     assert ("--project-root" in words, str(root) in words) == (root is not None, root is not None)
 
 
 def test_a_project_that_was_named_stays_the_one(tmp_path: Path) -> None:
     """A person knows better."""
     words = [*WORDS, "--project-root", "/p"]
-    text = plan_install(CLIENTS["cursor"], "user", place_at(tmp_path), words).after
+    text = str(plan_install(CLIENTS["cursor"], "user", place_at(tmp_path), words).after)
     assert json.loads(text)["mcpServers"]["roo-modes"]["args"] == ["--project-root", "/p"]
 
 
@@ -143,8 +143,8 @@ def test_an_entry_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
 def test_force_is_force(tmp_path: Path) -> None:
     """In both directions."""
     change = planned(tmp_path, "zed", THEIRS, force=True)
-    assert json.loads(change.after)["context_servers"] == {"roo-modes": {"command": WORDS[0], "args": []}}
-    assert json.loads(plan_uninstall(ZED, change.path, force=True).after) == {"context_servers": {}}
+    assert json.loads(str(change.after))["context_servers"] == {"roo-modes": {"command": WORDS[0], "args": []}}
+    assert json.loads(str(plan_uninstall(ZED, change.path, force=True).after)) == {"context_servers": {}}
 
 
 def test_an_entry_that_says_what_we_would_say_is_no_obstacle(tmp_path: Path) -> None:

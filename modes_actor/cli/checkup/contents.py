@@ -1,5 +1,6 @@
 """What is in the files that a server reads: modes, MCP servers, and the clients that are to start it."""
 
+import glob
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,9 +9,10 @@ from pathlib import Path
 from modes_actor.cli.checkup.finding import Finding, Status, counted
 from modes_actor.cli.command import Situation
 from modes_actor.cli.editors.changes import place_here
-from modes_actor.cli.editors.clients import CLIENTS, Place
+from modes_actor.cli.editors.clients import CLIENTS, Place, configuration_files
 from modes_actor.cli.editors.launch import found_by_clients
 from modes_actor.cli.editors.registration import DEFAULT_NAME, Registration, registrations
+from modes_actor.cli.safe_files import BACKUP_SUFFIX
 from modes_actor.modes.model import Problem
 from modes_actor.modes.servers import server_files
 
@@ -44,6 +46,18 @@ def clients(situation: Situation) -> Iterator[Finding]:
     if not any(each.is_ours for each in found):
         message = "no client has this server in its configuration"
         yield Finding("clients", "note", message, "`modes-actor install --client NAME` adds it")
+    copies = sorted(_copies(place))
+    if copies:
+        message = f"{counted(len(copies), 'copy', 'copies')} of clients' files that we changed: {', '.join(copies)}"
+        yield Finding("clients", "note", message, "Delete them, once the clients work as they should")
+
+
+def _copies(place: Place) -> Iterator[str]:
+    """What `install` and `uninstall` keep beside the files that they change."""
+    for client in CLIENTS.values():
+        for scope in client.scopes:
+            for path in configuration_files(client, scope, place):
+                yield from map(str, path.parent.glob(f"{glob.escape(path.name)}{BACKUP_SUFFIX}*"))
 
 
 def _registered(entry: Registration, place: Place) -> Finding:

@@ -56,6 +56,6 @@ def why_no_good_file(path: Path) -> str | None:
     return None if may(path, os.R_OK | os.W_OK) else f"{path} may not be read and written"
 
 
-def counted(number: int, what: str) -> str:
-    """`1 mode`, `2 modes`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def counted(number: int, what: str, several: str | None = None) -> str:
+    """`1 mode`, `2 modes`; `several` where an `s` does not do."""
+    return f"{number} {what if number == 1 else several or what + 's'}"

@@ -69,11 +69,8 @@ def _planned(client: Client, arguments: Arguments, situation: Situation, place: 
         notes = [*_notes(client, scope, place, arguments.name)]
     except CannotChange as trouble:
         return Planned(client=client, scope=scope, file=trouble.path, problem=str(trouble))
-    if scope == "project" and start.is_of_this_machine:
-        notes.append(
-            f"if others share this file: {start.words[0]} is on this machine only. With `--command modes-actor` the "
-            "file serves whoever has that on the PATH"
-        )
+    if scope == "project":
+        notes += _notes_for_others(start, situation)
     return Planned(client=client, scope=scope, file=change.path, change=change, notes=tuple(notes), hint=client.hint)
 
 
@@ -113,6 +110,21 @@ def _notes(client: Client, scope: Scope, place: Place, name: str) -> Iterator[st
     for each in registered(client, scope, place, name):
         if each.is_ours and each.name != name:
             yield f"{each.path} starts this server as `{each.name}`, too; `modes-actor uninstall --name` takes it out"
+
+
+def _notes_for_others(start: Launch, situation: Situation) -> Iterator[str]:
+    """People commit the files of a project."""
+    if start.is_of_this_machine:
+        yield (
+            f"if others share this file: {start.words[0]} is on this machine only. With `--command modes-actor` the "
+            "file serves whoever has that on the PATH"
+        )
+    options = [*_options(situation, "project")]
+    for option, path in zip(options[::2], options[1::2], strict=True):
+        yield (
+            f"if others share this file: {path} is on this machine only. Without {option} the file serves whoever has "
+            "a configuration of their own"
+        )
 
 
 def _rows(arguments: Arguments, place: Place, found: list[str]) -> Iterator[Row]:
@@ -172,8 +184,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
 COMMAND = Command(
     description="""\
 Add the server to the configuration of editors and agents. What else is in their files stays as it is, and a copy of
-each file is kept beside it. The diff is shown first; at a terminal you are asked. --config, --config-dir and, with
---user, --project-root are passed on to the server.""",
+each file that is not ours alone is kept beside it. The diff is shown first; at a terminal you are asked. --config,
+--config-dir and, with --user, --project-root are passed on to the server.""",
     examples="""\
   modes-actor install --list
   modes-actor install --client vscode --client cursor

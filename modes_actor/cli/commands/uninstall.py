@@ -74,7 +74,8 @@ def _add_arguments(parser: ArgumentParser) -> None:
 COMMAND = Command(
     description="""\
 Take the server out of the configuration of editors and agents. What else is in their files stays as it is, and a copy
-of each file is kept beside it. The diff is shown first; at a terminal you are asked.""",
+of each file is kept beside it; a file that `install` made, and nobody else changed, is removed. The diff is shown
+first; at a terminal you are asked.""",
     examples="""\
   modes-actor uninstall --client all
   modes-actor uninstall --client claude-code --user""",

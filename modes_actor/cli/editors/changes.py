@@ -58,6 +58,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     scope: Scope
     file: str
     changed: bool
+    removed: bool
+    """Whether the file is gone, as nothing else was in it."""
     diff: str
     backup: str | None
     hint: str
@@ -144,8 +146,10 @@ def _show(planned: Planned, output: Output, unchanged: str) -> None:
 
 
 def _tell(planned: Planned, outcome: Outcome, output: Output, done: str) -> None:
-    backup = f"; what it was is in {outcome.backup}" if outcome.backup else ""
-    output.line(Styled(f"{planned.client.display_name}: {done} {outcome.file}", "good"), backup)
+    more = f"; what it was is in {outcome.backup}" if outcome.backup else ""
+    if outcome.removed:
+        more = "; nothing else was in it, so the file is removed"
+    output.line(Styled(f"{planned.client.display_name}: {done} {outcome.file}", "good"), more)
     if outcome.hint:
         output.line(f"  {outcome.hint}")
 
@@ -175,6 +179,7 @@ def _outcome(planned: Planned, *, is_wanted: bool) -> Outcome:
         scope=planned.scope,
         file=str(planned.file),
         changed=changed,
+        removed=changed and change is not None and change.after is None,
         diff="" if change is None else diff(change),
         backup=None if backup is None else str(backup),
         hint=planned.hint if changed else "",

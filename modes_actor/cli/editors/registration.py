@@ -2,8 +2,12 @@
 
 A plan reads and never writes; `apply` writes what the plan shows, or nothing. An entry of ours is known by its command,
 whatever its name; an entry of our name with another command is somebody else's, and is touched only with `force`.
+
+What we made goes with us: a file that holds nothing but what we write into a new one is removed with its entry, and no
+copy is made of it. The directory it is in stays, and so does a file that somebody else had a part in, if only as `{}`.
 """
 
+import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
@@ -18,7 +22,7 @@ from modes_actor.cli.editors import json_edit
 from modes_actor.cli.editors.clients import CLIENTS, Client, Place, Scope, configuration_files, entry
 from modes_actor.cli.editors.diffs import unified
 from modes_actor.cli.editors.json_edit import CannotEdit
-from modes_actor.cli.safe_files import write_safely
+from modes_actor.cli.safe_files import BACKUP_SUFFIX, remove_safely, write_safely
 
 DEFAULT_NAME: Final = "roo-modes"
 SIZE_LIMIT: Final = 64 * 1024 * 1024
@@ -43,7 +47,10 @@ class Change(Struct, frozen=True, kw_only=True):
     path: Path
     before: str | None
     """None: there is no file."""
-    after: str
+    after: str | None
+    """None: the file is removed."""
+    is_only_ours: bool = False
+    """Whether there is nothing in the file but what we wrote: then nobody misses a copy."""
 
     @property
     def is_noop(self) -> bool:
@@ -94,28 +101,31 @@ def plan_install(
             after = edit.set_member(after, (*client.key_path, name), value)
         else:
             raise CannotEdit(f"there is a server `{name}` here already that is not this one; --name or --force helps")
-    return Change(path=path, before=text, after=after)
+        return Change(path=path, before=text, after=after, is_only_ours=_is_only_ours(client, text, name))
 
 
 def plan_uninstall(client: Client, path: Path, *, name: str = DEFAULT_NAME, force: bool = False) -> Change:
     """Remove the server's entry from a file of the client's, if there is one. Raises `CannotChange`."""
     with _of_file(path):
         text = _read(path)
-        after = text or ""
+        after: str | None = text or ""
         found = _entries(client, text)
-        if name in found:
+        is_only_ours = _is_only_ours(client, text, name)
+        if is_only_ours and not path.is_symlink() and not os.path.lexists(f"{path}{BACKUP_SUFFIX}"):
+            after = None
+        elif name in found:
             if not is_ours(found[name]) and not force:
                 raise CannotEdit(f"the server `{name}` here is not this one; --force removes it all the same")
-            after = _editor(client).remove_member(after, (*client.key_path, name))
-    return Change(path=path, before=text, after=after)
+            after = _editor(client).remove_member(text or "", (*client.key_path, name))
+    return Change(path=path, before=text, after=after, is_only_ours=is_only_ours)
 
 
 def diff(change: Change) -> str:
     """The change as a unified diff; empty if there is none."""
     if change.is_noop:
         return ""
-    old = "/dev/null" if change.before is None else str(change.path)
-    return unified(change.before or "", change.after, old, str(change.path))
+    old, new = ("/dev/null" if text is None else str(change.path) for text in (change.before, change.after))
+    return unified(change.before or "", change.after or "", old, new)
 
 
 def apply(change: Change) -> Path | None:
@@ -126,7 +136,11 @@ def apply(change: Change) -> Path | None:
     if change.is_noop:
         return None
     before = None if change.before is None else change.before.encode()
-    return write_safely(change.path, change.after, backup=before is not None, seen=before)
+    if change.after is not None:
+        return write_safely(change.path, change.after, backup=not change.is_only_ours, seen=before)
+    if before is not None:
+        remove_safely(change.path, seen=before)
+    return None
 
 
 def registrations(place: Place, *, name: str = DEFAULT_NAME) -> list[Registration]:
@@ -196,6 +210,19 @@ def _entries(client: Client, text: str | None) -> dict[str, Any]:
     for key in client.key_path:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
+
+
+def _is_only_ours(client: Client, text: str | None, name: str) -> bool:
+    found = _entries(client, text)
+    value = found.get(name)
+    if (
+        not isinstance(value, dict)
+        or len(found) != 1
+        or not is_ours(value)
+        or value.keys() - entry(client, [""]).keys()
+    ):
+        return False
+    return text == str(_editor(client).set_member("", (*client.key_path, name), value))
 
 
 def _read(path: Path) -> str | None:
