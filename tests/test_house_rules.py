@@ -87,9 +87,10 @@ def test_exceptions_become_answers_in_one_place() -> None:
 
 
 def test_only_the_writer_writes_to_the_client() -> None:
-    """Nobody else has a stream to write to, or claims the process's own."""
+    """Itself, or by the short cut that it gives to its queue; nobody else has a stream, or claims the process's own."""
     assert where(ast.Call, "send_all") == {"actor/writer.py"}
-    assert where(ast.Call, "claim_stdio") == {"cli/serve.py"}
+    assert where(ast.Call, "write_whole") == {"actor/outgoing.py"}
+    assert where(ast.Call, "claim_stdio") == {"cli/serve.py", "cli/supervise.py"}
 
 
 def test_decisions_are_made_in_one_place() -> None:

@@ -19,7 +19,7 @@ from modes_actor.surface.house import House
 from modes_actor.wire.versions import V2025_11_25, V2026_07_28, Version
 from tests.conversation import Json, talking
 from tests.modes_house import Place, working
-from tests.process import Process, handshake, lines, ping, request
+from tests.process import Process, answer, handshake, lines, messages_in, ping, request
 from tests.sample_offer import sample_offer
 
 A_DAY = 24 * 3600.0
@@ -53,6 +53,21 @@ async def test_what_came_in_one_read_is_answered_in_one_write() -> None:
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     assert [write.count(b"\n") for write in written.writes] == [500]
+
+
+async def test_a_frame_is_whole_even_if_the_server_is_cancelled() -> None:
+    """A program that serves over its own streams may cancel at any moment; half a line would say nothing."""
+    to_server, received = trio.testing.memory_stream_one_way_pair()
+    server_sends, from_server = trio.testing.lockstep_stream_one_way_pair()
+    long_id = "x" * 200_000
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(Server(sample_offer()).serve, received, server_sends)
+        await to_server.send_all(lines(ping(long_id)))
+        begun = await from_server.receive_some(10)
+        nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            rest = b"".join([chunk async for chunk in from_server])
+    assert messages_in(bytes(begun) + rest) == [answer(long_id)]
 
 
 async def test_a_client_that_reads_nothing_is_waited_for_while_serving(autojump_clock: trio.testing.MockClock) -> None:

@@ -18,7 +18,7 @@ README: Final = (ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE: Final = ROOT.parent / "shared" / "ARCHITECTURE.md"
 """The plan of the house, which is not part of a clone."""
 
-LATER: Final = {"decision 18b", "asking 4", "toolset 3"}
+LATER: Final = {"asking 4", "toolset 3"}
 """The only rows that may have no proof, because what they are about is not built."""
 HEADINGS: Final = {"label", "---"}
 
