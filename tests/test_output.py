@@ -113,6 +113,33 @@ def test_where_there_is_no_room_for_a_table_each_row_is_a_paragraph(columns: int
     ]
 
 
+def the_files(output: Output) -> None:
+    path = "/home/somebody/.config/Code/User/globalStorage/settings/mcp_settings.json"
+    output.table(["client", "file", "registered"], [["roo", path, "no, and it is a long story why that is so"]])
+
+
+def test_a_path_is_never_folded() -> None:
+    """It is there to be copied: what can be folded is, between its words."""
+    path = "/home/somebody/.config/Code/User/globalStorage/settings/mcp_settings.json"
+    assert shown(the_files, columns=100) == [
+        "client  file" + " " * 71 + "registered",
+        "─" * 99,
+        f"roo     {path}  no, and it is a",
+        " " * 83 + "long story why",
+        " " * 83 + "that is so",
+    ]
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_where_a_path_would_have_to_be_folded_each_row_is_a_paragraph(columns: int) -> None:
+    """The terminal breaks it where it must, and it is copied as one."""
+    assert shown(the_files, columns=columns) == [
+        "roo",
+        "  file        /home/somebody/.config/Code/User/globalStorage/settings/mcp_settings.json",
+        "  registered  no, and it is a long story why that is so",
+    ]
+
+
 def test_a_paragraph_leaves_out_what_is_empty() -> None:
     """There is no column whose place it would have to keep."""
     say = lambda output: output.table(COLUMNS, [["code", Styled("", "dim"), "read"]])  # noqa: E731

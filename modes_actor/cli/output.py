@@ -38,7 +38,8 @@ _MARKS: Final[Mapping[str, Style]] = {"✓ ": "good", "✗ ": "dim"}
 _GAP: Final = 2
 """Blanks between two columns."""
 _NARROW: Final = 10
-"""A column that would have to be narrower than this, and than its content, is no column any more."""
+"""A column that would have to be narrower than this, and than its content, is no column any more, even if its words
+would fit."""
 
 
 class Styled(Struct, frozen=True):
@@ -72,18 +73,19 @@ class Output:
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Words]]) -> None:
         """A table: drawn on a terminal; in a pipe columns with two blanks between them, the headings in capitals.
 
-        Cells have one line each. The first column, which says what a row is about, is never folded: where there is no
-        room for a table beside it, each row becomes a paragraph, without the cells that are empty.
+        Cells have one line each. The first column, which says what a row is about, is never folded, and the others only
+        between words, so that a path can be copied: where there is no room for a table so, each row becomes a
+        paragraph, without the cells that are empty.
         """
         columns = [_plain(_one_line(column)) for column in columns]
         cells = [[_one_line(cell) for cell in row] for row in rows]
         if not self.is_rich:
             for line in _aligned([[column.upper() for column in columns], *([*map(_plain, row)] for row in cells)]):
                 print(line, file=self._stream)
-        elif _least_width(columns, cells) > self._console.width:
-            self._paragraphs(columns, cells)
+        elif (widths := _fitting([columns, *([*map(_plain, row)] for row in cells)], self._console.width)) is not None:
+            self._draw(columns, cells, widths)
         else:
-            self._draw(columns, cells)
+            self._paragraphs(columns, cells)
 
     def facts(self, facts: Sequence[tuple[str, Words]]) -> None:
         """Labels and what there is to say about each, one line each, all beginning in the same column."""
@@ -112,15 +114,15 @@ class Output:
             text = json.dumps(builtins, indent=2)  # programs want the text, not what is left of it
         print(text, file=self._stream)
 
-    def _draw(self, columns: Sequence[str], rows: Sequence[Sequence[Words]]) -> None:
+    def _draw(self, columns: Sequence[str], rows: Sequence[Sequence[Words]], widths: Sequence[int]) -> None:
         from rich import box
         from rich.table import Table
 
         table = Table(
             box=box.SIMPLE_HEAD, show_edge=False, padding=(0, _GAP - 1, 0, 0), pad_edge=False, header_style="bold"
         )
-        for number, column in enumerate(columns):
-            table.add_column(column, overflow="fold", no_wrap=number == 0)
+        for column, width in zip(columns, widths, strict=True):
+            table.add_column(column, overflow="fold", width=width)
         for row in rows:
             table.add_row(*map(_text, row))
         self._console.print(table)
@@ -182,10 +184,20 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(_width, column)) for column in zip(*rows, strict=True)]
 
 
-def _least_width(columns: Sequence[str], rows: Sequence[Sequence[Words]]) -> int:
-    """What a table takes whose first column is whole, and whose others are folded as far as is bearable."""
-    first, *others = _widths([columns, *([*map(_plain, row)] for row in rows)])
-    return first + sum(_GAP + min(width, _NARROW) for width in others)
+def _fitting(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
+    """How wide each column is in a table of at most that width; None if words would have to be folded."""
+    most = _widths(rows)
+    words = _widths([[max(cell.split(), key=_width, default="") for cell in row] for row in rows])
+    widths = [max(word, min(width, _NARROW)) for word, width in zip(words, most, strict=True)]
+    widths[0] = most[0]
+    left = room - sum(widths) - _GAP * len(widths) + 1  # the last column has one blank behind it
+    if left < 0:
+        return None
+    while left and (short := [number for number, width in enumerate(widths) if width < most[number]]):
+        for number in short[:left]:
+            widths[number] += 1
+            left -= 1
+    return widths
 
 
 def _width(text: str) -> int:
