@@ -232,7 +232,7 @@ class Judge:
                 raise Broken(ONCE, f"an answer that nobody waits for: id {_shown(repr(said.id).encode())}")
             self.pings.add(said.id)
             return None
-        if said.result is not UNSET and those[0].method == "tools/call":
+        if said.result is not UNSET and any(each.method == "tools/call" for each in those):
             outcome = self._tool_outcome(bytes(said.result))
         likely = [each for each in those if inside == (each.array is not None)] or those
         fitting = [each for each in likely if outcome in each.outcomes] or likely
@@ -256,7 +256,7 @@ class Judge:
         if inside != (expected.array is not None):
             raise Broken(ONCE, f"{what}: answered {'inside' if inside else 'outside'} an array", expected.line)
         self._heard += 1
-        if self._sample is not None and self._heard % SAMPLED == 0:
+        if self._sample is not None and self._heard % SAMPLED == 0 and not expected.shared:
             self._sample(expected, msgspec.json.encode(said))
 
     def _forget(self, expected: Expectation) -> None:
