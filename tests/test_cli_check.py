@@ -172,6 +172,31 @@ def test_paths_that_lead_nowhere_are_wrong_usage(shell: Shell) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("", "a path is empty: name a file or a directory, or none for all files that count here"),
+        ("nowhere", "nowhere is a link that leads nowhere"),
+        ("loop", "loop cannot be looked at: it is a link that leads back to itself"),
+        ("x" * 300, f"{'x' * 300} cannot be looked at: File name too long"),
+        (".roomodes/below", "there is no file or directory .roomodes/below"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_wrong_usage(shell: Shell, word: str, sentence: str) -> None:
+    """With the reason."""
+    shell.mode_file.write_text(WRONG, encoding="utf-8")
+    (shell.project / "nowhere").symlink_to("gone")
+    (shell.project / "loop").symlink_to("loop")
+    assert shell.run("check", word) == Ran(2, "", f"modes-actor: {sentence}\n")
+
+
+def test_why_a_file_cannot_be_opened_is_told_in_plain_words(shell: Shell) -> None:
+    """Without numbers of errors, and without its path for a second time."""
+    shell.mode_file.symlink_to(shell.mode_file)
+    error = ".roomodes:1:1: error: The file cannot be opened: Too many levels of symbolic links"
+    assert checked(shell.run("check")) == (1, [error, "1 error in 1 file."])
+
+
 def test_a_file_that_cannot_be_read_is_an_error_of_that_file(shell: Shell) -> None:
     """It is there, so it was meant."""
     (shell.project / "big.yaml").write_bytes(b"#" * (8 * 1024 * 1024 + 1))

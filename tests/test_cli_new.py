@@ -223,6 +223,8 @@ def test_modes_that_extend_each_other_are_refused(shell: Shell) -> None:
     [
         (("a b",), "the slug 'a b' is not usable: letters, digits and `-` only"),
         (("a", "--groups", "raed"), "--groups: there is no group `raed`: did you mean `read`?"),
+        (("--", "-x"), "the slug '-x' is not usable: a command line would take it for an option"),
+        (("x" * 65,), "a slug has 64 characters at most; this one has 65"),
         (("a", "--name", ""), "--name is empty: leave it out, or say something"),
         (("a", "--role", "\udcff"), "--role is no UTF-8 text"),
         (
@@ -251,6 +253,12 @@ def test_what_makes_no_sense_is_wrong_usage(shell: Shell, words: tuple[str, ...]
     """One line, and no file."""
     assert refused(shell.run("new", *words)) == (2, sentence)
     assert not shell.mode_file.exists()
+
+
+def test_a_slug_may_be_as_long_as_is_bearable(shell: Shell) -> None:
+    """And not a character longer."""
+    assert shell.run("new", "x" * 64).code == 0
+    assert f"slug: {'x' * 64}\n" in shell.mode_file.read_text(encoding="utf-8")
 
 
 def test_the_templates_are_in_the_help(shell: Shell) -> None:
@@ -311,6 +319,13 @@ def test_a_file_that_cannot_be_read_as_text_is_left_alone(shell: Shell, content:
     else:
         shell.mode_file.write_bytes(content)
     assert refused(shell.run("new", "guide")) == (1, sentence)
+
+
+def test_a_file_that_cannot_be_opened_is_told_in_plain_words(shell: Shell) -> None:
+    """As the system calls it."""
+    shell.mode_file.symlink_to(shell.mode_file)
+    expected = ".roomodes: The file cannot be opened: Too many levels of symbolic links"
+    assert refused(shell.run("new", "guide")) == (1, expected)
 
 
 def test_a_file_that_cannot_be_written_is_one_sentence(shell: Shell) -> None:

@@ -420,6 +420,37 @@ def test_a_member_that_restricts_in_a_way_nobody_can_tell_leaves_no_tools(member
     assert [problem.severity for problem in found.problems].count("error") >= 1
 
 
+@pytest.mark.parametrize(
+    ("member", "message", "hint"),
+    [
+        (
+            "mcpRestrictons: {allowedServers: [x]}",
+            "`mcpRestrictons` of `mid` is misspelt",
+            "did you mean `mcpRestrictions`?",
+        ),
+        ("base: ask", "`base` of `mid` is misspelt", "did you mean `baseMode`?"),
+        ("fileRegex: x", "`fileRegex` of `mid` belongs into a group's options or into `mcpRestrictions`", None),
+        ("groups: [read]", "`groups` of `mid` is there twice", None),
+        ("extends:", "`extends` of `mid` has no value", None),
+    ],
+)
+def test_a_member_that_restricts_in_a_way_nobody_can_tell_is_one_problem(
+    member: str, message: str, hint: str | None
+) -> None:
+    """Not also one that means nothing, or of which the last one counts."""
+    (problem,) = read_between(NAMED + f"  groups: [read, edit, mcp]\n  {member}\n").problems
+    assert (problem.severity, problem.message, problem.hint) == ("error", f"{message}; the mode may use no tools", hint)
+
+
+def test_of_a_misspelt_group_list_its_place_and_the_lack_are_told() -> None:
+    """Each once."""
+    found = read_between(NAMED + "  gruops: [read]\n")
+    assert [(problem.message, problem.hint) for problem in found.problems] == [
+        ("`gruops` of `mid` is misspelt; the mode may use no tools", "did you mean `groups`?"),
+        ("The mode `mid` has no `groups`, so it may use no tools", "write `groups: []` if that is meant"),
+    ]
+
+
 @pytest.mark.parametrize("member", ["model: x", "icon: x", "author: me", "notes: y"])
 def test_a_member_that_says_something_else_costs_nothing(member: str) -> None:
     """Files in the wild have all kinds of members."""

@@ -4,7 +4,7 @@ What cannot be understood never allows anything: a group that makes no sense is 
 sense allow no MCP server at all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TypeVar
 
 from msgspec import Struct, structs
@@ -59,6 +59,29 @@ _MISPLACED = ("fileRegex", *_WINDOW, "allowedServers", "disallowedServers", "all
 def _is_meant_to_restrict(name: str) -> bool:
     near = closest(name, _RESTRICTING, cutoff=0.75)
     return near is not None or name in ("base", "inherits", "inheritsFrom", "restrictions")
+
+
+def _unclear_restrictions(node: Fields) -> dict[str, tuple[str, str | None]]:
+    """Members of a mode that are meant to restrict it in a way that nobody can tell: why, and a hint.
+
+    Such a mode may use no tools.
+    """
+    repeated = {_camel(str(key.value)) for key in node.repeated}
+    seen: set[str] = set()
+    unclear: dict[str, tuple[str, str | None]] = {}
+    for name, (_, value) in node.fields.items():
+        camel = _camel(name)
+        if camel in _RESTRICTING and (camel in repeated or camel in seen):
+            unclear[name] = "is there twice", None
+        elif camel in _RESTRICTING and camel != "groups" and isinstance(value, Scalar) and value.value is None:
+            unclear[name] = "has no value", None
+        elif camel in _MISPLACED:
+            unclear[name] = "belongs into a group's options or into `mcpRestrictions`", None
+        elif camel not in _MODE_KEYS and camel not in _IGNORED_MODE_KEYS and _is_meant_to_restrict(camel):
+            hint = did_you_mean(camel, _RESTRICTING) or f"there are {', '.join(_RESTRICTING)}"
+            unclear[name] = "is misspelt", hint
+        seen.add(camel)
+    return unclear
 
 
 class ModeFile(Struct):
@@ -154,11 +177,14 @@ class _Reader:
     def _mode(self, node: Node) -> ModeConfig:
         if not isinstance(node, Fields):
             raise self._wrong(f"A mode must be a mapping, not {_kind(node)}", node)
-        fields = self._fields(node, _MODE_KEYS, "a mode", ignored=_IGNORED_MODE_KEYS)
+        unclear = _unclear_restrictions(node)
+        fields = self._fields(node, _MODE_KEYS, "a mode", ignored=_IGNORED_MODE_KEYS, told={*map(_camel, unclear)})
         slug = self._slug(fields, node)
         texts = {key: self._try(self._text, key, fields.get(key)) for key in _TEXTS if key in fields}
         extends = self._base(slug, fields)
-        is_locked = self._restricts_unclearly(slug, node)
+        for written, (why, hint) in unclear.items():
+            key, _ = node.fields[written]
+            self.report("error", f"`{_short(written)}` of `{slug}` {why}; the mode may use no tools", key, hint)
         name, role = texts.get("name"), texts.get("roleDefinition")
         missing = [key for key, value in (("name", name), ("roleDefinition", role)) if not value]
         if extends is not None and name:
@@ -175,7 +201,7 @@ class _Reader:
                 message = f"The restrictions of `{slug}` cannot be understood, so it may use no MCP server at all"
                 self.report("error", message, found)
                 restrictions = McpRestrictions(Origin(self._file, found.line), allowed_servers=())
-        if is_locked:
+        if unclear:
             groups = ()
         return ModeConfig(
             slug=slug,
@@ -200,28 +226,6 @@ class _Reader:
             message = f"The slug `{_short(slug or '')}` is not usable, and its mode is left out"
             raise self._wrong(message, found, "letters, digits and `-` only")
         return slug
-
-    def _restricts_unclearly(self, slug: str, node: Fields) -> bool:
-        """Whether a member is meant to restrict the mode in a way that nobody can tell: then it may use no tools."""
-        repeated = {_camel(str(key.value)) for key in node.repeated}
-        seen: set[str] = set()
-        unclear = False
-        for name, (key, value) in node.fields.items():
-            camel = _camel(name)
-            why = None
-            if camel in _RESTRICTING and (camel in repeated or camel in seen):
-                why = "is there twice"
-            elif camel in _RESTRICTING and camel != "groups" and isinstance(value, Scalar) and value.value is None:
-                why = "has no value"
-            elif camel in _MISPLACED:
-                why = "belongs into a group's options or into `mcpRestrictions`"
-            elif camel not in _MODE_KEYS and camel not in _IGNORED_MODE_KEYS and _is_meant_to_restrict(camel):
-                why = f"is misspelt: there are {', '.join(_RESTRICTING)}"
-            seen.add(camel)
-            if why is not None:
-                self.report("error", f"`{_short(name)}` of `{slug}` {why}; the mode may use no tools", key)
-                unclear = True
-        return unclear
 
     def _base(self, slug: str, fields: dict[str, Node]) -> str | None:
         """The mode that this one extends. One that cannot be understood is none that exists: it must not set free."""
@@ -366,9 +370,12 @@ class _Reader:
         where: str,
         *,
         ignored: tuple[str, ...] = (),
+        told: Container[str] = (),
         strict: bool = False,
     ) -> dict[str, Node]:
         """The members we know, under their camelCase names, however they are spelt. A null is as good as nothing.
+
+        What is wrong with those that are `told` of is said elsewhere.
 
         Members that restrict are read `strict`: one that is unknown, empty or there twice raises `_Wrong`. Whoever
         wrote it meant to restrict something, and nobody can tell what.
@@ -384,13 +391,15 @@ class _Reader:
                     found[camel] = value
                 elif strict:
                     raise self._wrong(f"`{camel}` has no value", key)
-            elif camel not in ignored:
+            elif camel not in ignored and camel not in told:
                 hint = did_you_mean(camel, known)
                 message = f"`{_short(name)}` means nothing in {where}"
                 if strict:
                     raise self._wrong(message, key, hint)
                 self.report("warning" if hint else "info", message, key, hint)
         for key in repeated:
+            if _camel(str(key.value)) in told:
+                continue
             message = f"`{_short(str(key.value))}` is there twice"
             if strict:
                 raise self._wrong(message, key)

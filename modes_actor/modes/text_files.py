@@ -28,7 +28,9 @@ def read_text(path: Path, *, limit: int = SIZE_LIMIT) -> TextFile | None:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise FileUnreadable(f"The file cannot be opened: {error.strerror or error}") from error
+    except ValueError as error:  # a path that no system knows
         raise FileUnreadable(f"The file cannot be opened: {error}") from error
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):

@@ -1,5 +1,6 @@
 """`modes-actor check`: every mistake in mode files, MCP server files and rule files, with its place."""
 
+import errno
 import os
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
@@ -66,8 +67,8 @@ def _format(arguments: CheckArguments, situation: Situation) -> Format:
 def _looked_at(words: list[str], situation: Situation, *, suggest: bool) -> Iterator[Checked]:
     config_dir = Path(situation.config.paths.global_config_dir).expanduser()
     paths = [Path(os.path.normpath(situation.working_directory / word)) for word in words]
-    if missing := [word for word, path in zip(words, paths, strict=True) if not os.path.exists(path)]:
-        raise UsageError("\n".join(f"there is no file or directory {word}" for word in missing))
+    if missing := [why for word, path in zip(words, paths, strict=True) if (why := _why_not_there(word, path))]:
+        raise UsageError("\n".join(missing))
     place = _Place(situation.project_root, config_dir, situation.home, suggest=suggest)
     if not paths:
         yield place.everything()
@@ -80,6 +81,21 @@ def _looked_at(words: list[str], situation: Situation, *, suggest: bool) -> Iter
             yield _Place(path.parent, config_dir, situation.home, suggest=suggest).mode_file(path)
         else:
             yield place.mode_file(path)
+
+
+def _why_not_there(word: str, path: Path) -> str | None:
+    if not word:
+        return "a path is empty: name a file or a directory, or none for all files that count here"
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return f"{word} is a link that leads nowhere" if path.is_symlink() else f"there is no file or directory {word}"
+    except NotADirectoryError:
+        return f"there is no file or directory {word}"
+    except OSError as error:
+        why = "it is a link that leads back to itself" if error.errno == errno.ELOOP else error.strerror or error
+        return f"{word} cannot be looked at: {why}"
+    return None
 
 
 class _Place:

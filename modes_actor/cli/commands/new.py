@@ -4,6 +4,7 @@ import difflib
 import re
 from argparse import ArgumentParser
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -22,6 +23,8 @@ from modes_actor.modes.templates import templates
 from modes_actor.modes.text_files import FileUnreadable, read_text
 from modes_actor.spelling import did_you_mean
 
+SLUG_LENGTH: Final = 64
+"""Of a new one: it is typed, and shown in tables and menus. What others wrote may be longer."""
 DEFAULT_GROUPS: tuple[GroupName, ...] = ("read", "edit")
 ROLE = (
     "You are the {name} specialist of this project. You do the work that this mode is for, keep to what you were "
@@ -107,6 +110,10 @@ def _mode(arguments: NewArguments, catalog: ModeCatalog) -> NewMode:
     slug = arguments.slug
     if not is_slug(slug):
         raise UsageError(f"the slug '{slug}' is not usable: letters, digits and `-` only")
+    if slug.startswith("-"):
+        raise UsageError(f"the slug '{slug}' is not usable: a command line would take it for an option")
+    if len(slug) > SLUG_LENGTH:
+        raise UsageError(f"a slug has {SLUG_LENGTH} characters at most; this one has {len(slug)}")
     for option in ("name", "role", "description", "when_to_use", "instructions", "edit_only"):
         _check_text(option, getattr(arguments, option))
     base = _base(arguments, catalog)
@@ -291,7 +298,7 @@ def _show(diff: str, output: Output) -> None:
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("slug", metavar="SLUG", help="its short name: letters, digits and `-`")
+    parser.add_argument("slug", metavar="SLUG", help=f"its short name: at most {SLUG_LENGTH} letters, digits and `-`")
     parser.add_argument("--name", help="its name for people (default: made from the slug)")
     parser.add_argument("--role", metavar="TEXT", help="who the model is in this mode")
     parser.add_argument("--description", metavar="TEXT", help="what it is for, in a few words")
