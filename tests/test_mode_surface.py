@@ -375,7 +375,16 @@ async def test_the_handoff_summarises_a_task_for_the_next_mode(tmp_path: Path) -
         await client.create("ask", parent_session_id=session_id)
         arguments = {"session_id": session_id, "to_mode": "code"}
         text = text_of(await client.result("prompts/get", {"name": "handoff", "arguments": arguments}))
-    for words in (session_id, "Design it", "architect", "docs", "to write it down", "code", "ask", "switch_mode"):
+    for words in (
+        session_id,
+        "Design it",
+        "architect",
+        "docs",
+        "to write it down",
+        "code",
+        "in ask: active",
+        "switch_mode",
+    ):
         assert words in text
 
 
