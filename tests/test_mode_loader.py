@@ -60,6 +60,43 @@ def test_without_any_file_there_are_the_five_built_in_modes(disk: Disk) -> None:
     assert (BUILTIN, (), McpServers()) == (list(loaded.catalog.by_slug), loaded.catalog.problems, loaded.servers)
 
 
+WITHOUT_A_NAME = "- {slug: code, name: 5, roleDefinition: R, groups: [read]}\n"
+
+
+def test_a_replacement_that_cannot_be_used_sets_nothing_free(disk: Disk) -> None:
+    """It was to restrict the mode, for all that anybody can tell; mended, it counts."""
+    disk.roomodes.write_text(WITHOUT_A_NAME, encoding="utf-8")
+    catalog = disk.catalog()
+    assert list(catalog.by_slug) == BUILTIN
+    code = catalog.by_slug["code"]
+    assert (code.name, code.source, code.groups, code.origin) == (
+        builtin_modes()[0].name,
+        "project",
+        (),
+        Origin(str(disk.roomodes), 1),
+    )
+    context = DecisionContext(catalog, str(disk.project))
+    assert not isinstance(decide(code, "execute_command", {}, context), Allowed)
+    assert str(catalog.problems[-1]).endswith(
+        "The builtin mode `code`, which this one replaces, may use no tools until it is mended"
+    )
+    disk.roomodes.write_text(WITHOUT_A_NAME.replace("5", "mine"), encoding="utf-8")
+    assert disk.custom() == [("code", "mine", "project")]
+
+
+def test_a_mode_of_a_person_is_not_set_free_either(disk: Disk) -> None:
+    """By a project's file that means to replace it."""
+    (disk.config / "modes.yaml").write_text(mode("mine", "groups: [read, command]"), encoding="utf-8")
+    disk.roomodes.write_text("- {slug: mine, roleDefinition: R, groups: []}\n", encoding="utf-8")
+    assert [(each.slug, each.groups) for each in disk.catalog() if each.source != "builtin"] == [("mine", ())]
+
+
+def test_a_mode_that_cannot_be_used_and_replaces_none_is_just_left_out(disk: Disk) -> None:
+    """As is one that is there again, and good."""
+    disk.roomodes.write_text("- {slug: new}\n- {slug: code}\n" + mode("code"), encoding="utf-8")
+    assert disk.custom() == [("code", "N", "project")]
+
+
 def test_a_directory_that_is_not_there_is_as_good_as_an_empty_one(tmp_path: Path) -> None:
     """Nobody has to make one, and a file in its place is none either."""
     (tmp_path / "file").write_text("")

@@ -89,6 +89,8 @@ class ModeFile(Struct):
 
     modes: list[ModeConfig]
     problems: list[Problem]
+    left_out: dict[str, Origin] = {}
+    """Slugs of modes that cannot be used at all."""
     readable: bool = True
     """False when the file as a whole makes no sense; then it says nothing about modes, not even that there are none."""
 
@@ -126,6 +128,7 @@ class _Reader:
         self._file = file
         self._source: Source = source
         self.problems: list[Problem] = []
+        self._left_out: dict[str, Origin] = {}
 
     def report(self, severity: Severity, message: str, place: Node | Unreadable, hint: str | None = None) -> None:
         self.problems.append(Problem(self._file, place.line, place.column, severity, message, hint))
@@ -152,7 +155,8 @@ class _Reader:
                 self.report("error", message, node)
             else:
                 modes[mode.slug] = mode
-        return ModeFile(list(modes.values()), self.problems)
+        left_out = {slug: origin for slug, origin in self._left_out.items() if slug not in modes}
+        return ModeFile(list(modes.values()), self.problems, left_out)
 
     def _list_of_modes(self, root: Node) -> Items | None:
         if isinstance(root, Items):
@@ -191,6 +195,7 @@ class _Reader:
             missing = []  # a mode that narrows another may leave the role to it
         if missing:
             wanted = " and ".join(f"`{key}`" for key in missing)
+            self._left_out[slug] = Origin(self._file, node.line)
             raise self._wrong(f"The mode `{slug}` has no {wanted}, and is left out", node)
         assert name is not None
         groups = self._groups(slug, fields.get("groups"), node, required=extends is None)
