@@ -11,9 +11,9 @@ import modes_actor
 PACKAGE = Path(modes_actor.__file__).parent
 
 LAYERS = {
-    "__main__": 10,
-    "cli": 9,
-    "supervising": 8.5,
+    "__main__": 11,
+    "cli": 10,
+    "supervising": 9,
     "health": 8,
     "embedding": 8,  # the server, and what it serves, for other programs
     "server": 7,

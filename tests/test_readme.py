@@ -156,7 +156,7 @@ def test_a_file_that_is_named_exists(name: str) -> None:
     assert (ROOT / name).is_file()
 
 
-@pytest.mark.parametrize("row", re.findall(r"^\| \d \| (`[^|]+`) \|", README, re.MULTILINE))
+@pytest.mark.parametrize("row", re.findall(r"^\| \d+ \| (`[^|]+`) \|", README, re.MULTILINE))
 def test_a_room_that_is_named_exists(row: str) -> None:
     """The layout shows the architecture."""
     for room in re.findall(r"`([\w./]+)`", row):
