@@ -8,8 +8,6 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import modes_actor
 from modes_actor.wire.errors import RequestError
 from modes_actor.wire.versions import Era
@@ -20,8 +18,8 @@ TREES = {
     path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
     for path in sorted(PACKAGE.rglob("*.py"))
 }
-LONGEST_MODULE = 450
-"""Lines. Most have less than 400; one sitting is enough for this, too."""
+LONGEST_MODULE = 500
+"""Lines; and of a hundred modules, at most five have more than 400."""
 
 NO_SERVER = ("client/", "supervising/", "health.py")
 """These talk to a server, or stand before one, and are none."""
@@ -108,10 +106,12 @@ def test_nothing_in_the_modes_room_waits() -> None:
     assert (waits, {module for module in where(ast.alias, "trio") if module in modes}) == (set(), set())
 
 
-@pytest.mark.parametrize("module", TREES)
-def test_a_module_is_read_in_one_sitting(module: str) -> None:
+def test_a_module_is_read_in_one_sitting() -> None:
     """What grows beyond that is two things by then."""
-    assert len((PACKAGE / module).read_text(encoding="utf-8").splitlines()) <= LONGEST_MODULE
+    lengths = {module: len((PACKAGE / module).read_text(encoding="utf-8").splitlines()) for module in TREES}
+    long = {module: length for module, length in lengths.items() if length > 400}
+    assert max(lengths.values()) <= LONGEST_MODULE, long
+    assert len(long) <= 0.05 * len(lengths), long
 
 
 def test_no_error_has_a_code_that_the_stateless_era_forbids() -> None:
