@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 import msgspec
 import trio
-from load_answers import ALIVE, NEWS, ONCE, TYPED, Message, Wrong
+from load_answers import ALIVE, NEWS, ONCE, TYPED, Message, Refused, Wrong
 from load_client import Sent, VirtualClient
 from load_histogram import Clocked, Histogram
 from load_pace import Pace
@@ -288,7 +288,10 @@ class Pipe:
             raise Wrong(NEWS, "a stream of changes ended by itself")
         if sent.is_cancelled:
             raise Wrong(NEWS, "a stream of changes that was cancelled is answered")
-        sent.client.reading.result(message, _Ended)
+        try:
+            sent.client.reading.result(message, _Ended)
+        except Refused as refused:
+            raise Wrong(NEWS, f"a stream of changes ends with a result, not with an error: {refused}") from refused
         del self.listens[sent.id]
 
     def _take_news(self, message: Message, now: float) -> None:

@@ -313,3 +313,12 @@ async def test_a_change_that_a_subscriber_is_not_told_is_found(autojump_clock: o
     bench.client.works[0].is_changing = False
     await bench.pipe.settle()
     assert dict(bench.findings.counts) == {NEWS: 1}
+
+
+def test_a_stream_that_ends_with_an_error_is_found() -> None:
+    """Whatever the error is, when the server leaves: its end is a result."""
+    bench = Bench(is_stateless=True)
+    bench.client.begin(tasks.Task(OTHER, "task_1", "code", "Work", None, bench.now))
+    stream = bench.ask(mixes.follow)
+    bench.pipe._is_leaving = True
+    assert bench.say(error(stream, -32603, "Internal error")) == {NEWS: 1}
