@@ -23,6 +23,8 @@ class WithModes(Struct, frozen=True):
     """To the first answer that needs them."""
     list_modes: float
     validations: float
+    denials: float
+    """Each names all the modes that would allow it."""
     memory_mb: float
 
 
@@ -73,7 +75,7 @@ def _with_modes(home: Path, count: int, less: int) -> WithModes:
     project.mkdir(parents=True)
     modes = "".join(
         f"  - slug: mode-{number}\n    name: Mode {number}\n    roleDefinition: You are number {number}.\n"
-        f"    groups: [read, [edit, {{fileRegex: '^part{number}/.*\\.md$'}}], mcp]\n"
+        f"    groups: [read, [edit, {{fileRegex: '^(docs|part{number})/.*\\.md$'}}], mcp]\n"
         for number in range(count)
     )
     (project / ".roomodes").write_text(f"customModes:\n{modes}")
@@ -86,7 +88,9 @@ def _with_modes(home: Path, count: int, less: int) -> WithModes:
         session = created_session(child, range(5, 6), "mode-0")
         checks = range(1_000_000, 1_000_000 + 10_000 // less)
         validations = len(checks) / child.exchange(validate(session), checks)
-        return WithModes(count, start_up * 1e3, lists, validations, child.memory_mb())
+        refused = range(2_000_000, 2_000_000 + max(10, 2_000 // less // max(1, count // 10)))
+        denials = len(refused) / child.exchange(validate(session, "src/app-{}.py"), refused)
+        return WithModes(count, start_up * 1e3, lists, validations, denials, child.memory_mb())
 
 
 def _with_sessions(home: Path, less: int) -> Iterator[WithSessions]:
@@ -95,11 +99,11 @@ def _with_sessions(home: Path, less: int) -> Iterator[WithSessions]:
     for wanted in SESSIONS:
         if wanted > 100_000 // less:
             return
-        with _server(home) as child:
-            while made < wanted:
-                batch = min(10_000, wanted - made)
+        while made < wanted:
+            batch = min(10_000, wanted - made)
+            with _server(home) as child:  # a new one for each batch, so that no slow disk is taken for a hang
                 child.exchange(call("create_task", lambda number: {"mode_slug": "code"}), range(made, made + batch))
-                made += batch
+            made += batch
         begin = time.perf_counter()
         with _server(home) as child:
             session = created_session(child, range(1, 2))

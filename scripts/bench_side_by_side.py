@@ -79,11 +79,11 @@ def combine(rounds: Sequence[Measured]) -> Measured:
     return Measured(**{name: chosen(name, metric) for name, metric in METRICS.items()})
 
 
-def validate(session: str) -> Kind:
+def validate(session: str, file: str = "docs/plan-{}.md") -> Kind:
     """An edit of a different file each time, by a mode that may edit some."""
 
     def arguments(number: int) -> Mapping[str, Any]:
-        return {"session_id": session, "tool_name": "write_to_file", "file_path": f"docs/plan-{number % 1_000}.md"}
+        return {"session_id": session, "tool_name": "write_to_file", "file_path": file.format(number % 1_000)}
 
     return call("validate_tool_use", arguments)
 

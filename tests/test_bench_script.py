@@ -40,7 +40,7 @@ def a_report(**ours: float) -> Any:
         ping_ratios=[1.0],
         imports_ms=1.0,
         growth=growth.Growth(
-            [growth.WithModes(1, 1, 1, 1, 1)], [growth.WithSessions(1, 1, 1, 1)], [growth.WithAnswers(1, 1, 1, 1)]
+            [growth.WithModes(1, 1, 1, 1, 1, 1)], [growth.WithSessions(1, 1, 1, 1)], [growth.WithAnswers(1, 1, 1, 1)]
         ),
         floods=[script("bench_floods").Flood("pings", 1.0, 1.0, 1, None)],
     )
