@@ -201,9 +201,10 @@ def chart(measured: Mapping[str, Measured]) -> str:
 
 
 def markdown(report: Report) -> str:
-    judged = [(each.promise, each.found) for each in report.verdicts]
+    words = {True: "met", False: "missed", None: "not measured"}
+    judged = [(each.promise, each.found, words[each.kept]) for each in report.verdicts]
     return "\n\n".join(
-        table(each, markdown=True) for each in (Section(("target", "found"), judged, left=2), *sections(report))
+        table(each, markdown=True) for each in (Section(("target", "found", ""), judged, left=3), *sections(report))
     )
 
 
