@@ -52,7 +52,7 @@ class Report(Struct, frozen=True):
 
 
 def run(rounds: int, *, quick: bool) -> Report:
-    less = 20 if quick else 1
+    less = 50 if quick else 1
     measured: dict[str, list[Measured]] = {}
     imports: list[float] = []
     with tempfile.TemporaryDirectory() as directory:
@@ -65,7 +65,7 @@ def run(rounds: int, *, quick: bool) -> Report:
                 home = Path(tempfile.mkdtemp(dir=parent))
                 found = measure(contender, home, is_ours=contender.name == OURS, less=less)
                 measured.setdefault(contender.name, []).append(found)
-            imports += [_import_seconds() for _ in range(3)]
+            imports += [_import_seconds() for _ in range(1 if quick else 3)]
         _say("growth …")
         growth = measure_growth(parent, less=less)
         _say("a client that stops reading …")
