@@ -209,6 +209,19 @@ async def test_changes_that_come_while_it_is_asked_lead_to_one_more_question(wor
         assert (again["method"], await own_modes(client)) == ("roots/list", ["mode-two"])
 
 
+async def test_a_client_that_moves_all_the_time_is_served_between_its_moves(workplace: Workplace) -> None:
+    """What waited for an answer goes on with it, though another question is open by then."""
+    async with asked(workplace) as (client, question):
+        await client.send(
+            client.compose("tools/call", {"name": "list_modes"}, id="waits"),
+            {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
+        )
+        await trio.testing.wait_all_tasks_blocked()
+        await answer(client, question, workplace.one)
+        said = [await client.receive() for _ in range(2)]
+        assert sorted(each.get("method", each["id"]) for each in said) == ["roots/list", "waits"]
+
+
 @pytest.mark.parametrize("version", [V2024_11_05, V2025_11_25, V2026_07_28])
 async def test_a_client_without_roots_is_not_asked(workplace: Workplace, version: Version) -> None:
     """The next message is the answer to what it asks."""

@@ -80,12 +80,18 @@ class ClientRoots:
             while self._ask_again:
                 self._ask_again = False
                 self._take(await _roots(shared))
+                self._begin_waiting()  # though it may have moved on: who always moves would make them wait forever
         except RequestError as error:
             log.warning("the client's roots are not known: %s", error)
         finally:
-            waiting, self._waiting = self._waiting or [], None
-            for each in waiting:  # here and now, so that they are served in their order
-                each.begin()
+            self._begin_waiting()
+            self._waiting = None
+
+    def _begin_waiting(self) -> None:
+        """Here and now, so that they are served in their order."""
+        waiting, self._waiting = self._waiting or [], []
+        for each in waiting:
+            each.begin()
 
 
 class _Postponed:
