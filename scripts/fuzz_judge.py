@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 import msgspec
+from fuzz_matching import matching
 from fuzz_oracle import ANCHOR_FORM, BUSY, RESULT, TOOL_ERROR, Array, Expectation, Oracle
 from fuzz_reading import Id
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -102,6 +103,8 @@ class Judge:
         self._idless: Counter[tuple[int, bool]] = Counter()
         self._rest = b""
         self._heard = 0
+        self._tangled: dict[Id, list[int]] = {}
+        """What came of requests that were under way with one id: which answer is whose, nobody can tell."""
         self.outcomes: Counter[tuple[str, str, int]] = Counter()
         """Methods, versions and what came of them."""
         self.pings: set[Id] = set()
@@ -171,12 +174,14 @@ class Judge:
 
     def missing(self, *, at_end: bool = False) -> list[Expectation]:
         """What must be answered and has not been."""
-        return [
-            each
-            for those in self._oracle.pending.values()
-            for each in those
-            if not each.optional and (at_end or not each.at_end)
-        ]
+        found: list[Expectation] = []
+        for request_id, those in self._oracle.pending.items():
+            owed = [each for each in those if not each.optional and (at_end or not each.at_end)]
+            if len(those) > 1:
+                answers = matching(self._tangled.get(request_id, ()), owed)
+                owed = [each for each, answer in zip(owed, answers, strict=True) if answer is None]
+            found += owed
+        return found
 
     def at_end(self) -> None:
         """The server has ended."""
@@ -234,15 +239,31 @@ class Judge:
             return None
         if said.result is not UNSET and any(each.method == "tools/call" for each in those):
             outcome = self._tool_outcome(bytes(said.result))
-        likely = [each for each in those if inside == (each.array is not None)] or those
-        fitting = [each for each in likely if outcome in each.outcomes] or likely
-        # Of several with this id it may be anyone's: first those that must have one, first those that take few others.
-        expected = min(fitting, key=lambda each: (each.optional, len(each.outcomes)))
+        if len(those) > 1:
+            self._hear_tangled(said, outcome, those, inside=inside)
+            return None
+        (expected,) = those
         self._check(said, outcome, expected, inside=inside)
         if said.id in self.created:
             self.created[said.id] = bytes(said.result) if said.result is not UNSET else b""
         self._forget(expected)
         return expected.array
+
+    def _hear_tangled(self, said: _Said, outcome: int, those: list[Expectation], *, inside: bool) -> None:
+        assert isinstance(said.id, int | str)
+        heard = self._tangled.setdefault(said.id, [])
+        heard.append(outcome)
+        answers = matching(heard, those)
+        if len(heard) > len(those):
+            raise Broken(ONCE, f"{len(heard)} answers to {len(those)} requests: id {_shown(repr(said.id).encode())}")
+        last = len(heard) - 1
+        # One answer too many of its kind is everybody's; it is told of the request that takes the fewest others.
+        at = answers.index(last) if last in answers else min(range(len(those)), key=lambda at: len(those[at].outcomes))
+        self._check(said, outcome, those[at], inside=inside)
+        if sum(answer is not None for answer in answers) < len(heard):
+            raise Broken(OUTCOME, f"answers {heard} to requests of which none takes as many: id {said.id!r}")
+        if len(heard) == len(those):
+            del self._oracle.pending[said.id], self._tangled[said.id]
 
     def _check(self, said: _Said, outcome: int, expected: Expectation, *, inside: bool) -> None:
         self.outcomes[expected.method, expected.version, outcome] += 1

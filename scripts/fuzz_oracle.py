@@ -146,7 +146,11 @@ class Oracle:
                 expected.optional = expected.optional or expected.may_wait or expected.at_end
             if request_id in self._listeners:
                 self._listeners.remove(request_id)
-                self.pending[request_id] = [each for each in self.pending[request_id] if not each.at_end]
+                for expected in self.pending[request_id]:
+                    if expected.at_end:  # from here on it is silent
+                        expected.optional, expected.outcomes = True, frozenset()
+                if len(self.pending[request_id]) == 1:
+                    del self.pending[request_id]
         elif method in (INITIALIZED, ROOTS_CHANGED) and self._declares_roots:
             self.may_be_asked = True
 

@@ -143,7 +143,8 @@ class Generator:
         items: list[bytes] = []
         for _ in range(rng.choice((0, 1, 2, 3, 5, 12))):
             drawn = self._drawn()
-            if drawn.understood.method != "initialize" and not drawn.understood.loose:
+            # With an id of its own: an answer in an array is not to be anyone's but that item's.
+            if drawn.takes_id and drawn.understood.method != "initialize" and not drawn.understood.loose:
                 items.append(drawn.filled(self._new_id()[0]))
         if rng.random() < 0.1:
             items = [b"1"] * rng.choice((1024, 1025, 3000))

@@ -42,6 +42,11 @@ def answer(request_id: int) -> bytes:
     return b'{"jsonrpc":"2.0","id":%d,"result":{}}' % request_id
 
 
+def error(code: int) -> bytes:
+    """An answer to request 1."""
+    return b'{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"m"}}' % code
+
+
 def verdict_on(sent: list[bytes], said: list[bytes]) -> str | None:
     """The promise that a server broke which said this to that; None if it broke none."""
     expected = oracle.Oracle(ground.SLUGS, anchors=0)
@@ -215,6 +220,42 @@ def test_what_a_wrong_server_says_breaks_a_promise(sent: list[bytes], said: list
 def test_what_a_right_server_says_breaks_none(sent: list[bytes], said: list[bytes]) -> None:
     """In any order that is allowed."""
     assert verdict_on(sent, said) is None
+
+
+# Three requests of one id: the first two may wait and name a mode that nobody has, the third never waits.
+CREATE = (
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"create_task","arguments":{"mode_slug":"no"}}}'
+)
+ONE_ID = [INITIALIZE, CREATE, CREATE, ping(1)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [error(-32001), error(-32001), answer(1)],
+        [error(-32600), error(-32001), error(-32001)],
+        [error(-32600), error(-32600), error(-32001)],
+        [error(-32600), answer(1), error(-32001)],
+    ],
+)
+def test_any_answer_may_be_to_any_request_of_its_id(said: list[bytes]) -> None:
+    """Nobody can tell which, so it is enough that there is one way to share them out."""
+    assert verdict_on(ONE_ID, [INITIALIZED, *said]) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "promise"),
+    [
+        ([error(-32001), answer(1)], judge.ONCE),
+        ([error(-32600), error(-32600), error(-32001), error(-32600)], judge.ONCE),
+        ([error(-32600), error(-32600), error(-32600)], judge.OUTCOME),
+        ([error(-32001), answer(1), answer(1)], judge.OUTCOME),
+        ([error(-32002)], judge.OUTCOME),
+    ],
+)
+def test_every_request_of_one_id_takes_an_answer_of_its_own(said: list[bytes], promise: str) -> None:
+    """None too few, none too many, and each of a class that one of them calls for."""
+    assert verdict_on(ONE_ID, [INITIALIZED, *said]) == promise
 
 
 @pytest.mark.parametrize(
