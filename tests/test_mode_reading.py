@@ -239,7 +239,7 @@ SLIGHT: list[tuple[str, int, int, str, list[tuple[str, str | None]]]] = [
     ("groups: [[edit, {fileRegex: x}], edit]", 6, 38, "error", [("edit", "x")]),
     ("groups: read", 6, 13, "error", []),
     ("groups: {read: true}", 6, 13, "error", []),
-    ("groups:", 3, 5, "error", []),
+    ("groups:", 6, 5, "error", []),
     ("groups: [read, [command, {fileRegex: x}]]", 6, 42, "warning", [*READ, ("command", "x")]),
     ("groups: [read]\ndescription: 5", 7, 18, "error", READ),
     ("groups: [read]\nwhenToUse: [a]", 7, 16, "error", READ),
@@ -440,6 +440,16 @@ def test_a_member_that_restricts_in_a_way_nobody_can_tell_is_one_problem(
     """Not also one that means nothing, or of which the last one counts."""
     (problem,) = read_between(NAMED + f"  groups: [read, edit, mcp]\n  {member}\n").problems
     assert (problem.severity, problem.message, problem.hint) == ("error", f"{message}; the mode may use no tools", hint)
+
+
+@pytest.mark.parametrize("extends", ["", "  extends: other\n"])
+def test_groups_without_a_value_are_none_also_in_a_mode_that_extends_another(extends: str) -> None:
+    """Whoever wrote the key wanted it to say something, and not that the other mode's groups are this one's."""
+    found = read_between(NAMED + f"{extends}  groups:\n")
+    assert groups(found.modes[1]) == []
+    assert [(problem.message, problem.hint) for problem in found.problems] == [
+        ("`groups` of `mid` has no value; the mode may use no tools", "write `groups: []` if that is meant")
+    ]
 
 
 def test_of_a_misspelt_group_list_its_place_and_the_lack_are_told() -> None:

@@ -73,8 +73,8 @@ def _unclear_restrictions(node: Fields) -> dict[str, tuple[str, str | None]]:
         camel = _camel(name)
         if camel in _RESTRICTING and (camel in repeated or camel in seen):
             unclear[name] = "is there twice", None
-        elif camel in _RESTRICTING and camel != "groups" and isinstance(value, Scalar) and value.value is None:
-            unclear[name] = "has no value", None
+        elif camel in _RESTRICTING and isinstance(value, Scalar) and value.value is None:
+            unclear[name] = "has no value", "write `groups: []` if that is meant" if camel == "groups" else None
         elif camel in _MISPLACED:
             unclear[name] = "belongs into a group's options or into `mcpRestrictions`", None
         elif camel not in _MODE_KEYS and camel not in _IGNORED_MODE_KEYS and _is_meant_to_restrict(camel):
@@ -198,7 +198,8 @@ class _Reader:
             self._left_out[slug] = Origin(self._file, node.line)
             raise self._wrong(f"The mode `{slug}` has no {wanted}, and is left out", node)
         assert name is not None
-        groups = self._groups(slug, fields.get("groups"), node, required=extends is None)
+        is_told = any(_camel(written) == "groups" for written in unclear)
+        groups = self._groups(slug, fields.get("groups"), node, required=extends is None and not is_told)
         restrictions = None
         if (found := fields.get("mcpRestrictions")) is not None:
             restrictions = self._try(self._restrictions, found)
