@@ -84,12 +84,12 @@ def _with_modes(home: Path, count: int, less: int) -> WithModes:
         child.exchange(LIST_MODES, range(1, 2))
         start_up = time.perf_counter() - begin
         calls = range(10, 10 + max(20, 20_000 // less // max(1, count // 10)))
-        lists = len(calls) / child.exchange(LIST_MODES, calls)
+        lists = len(calls) / child.exchange(LIST_MODES, calls).seconds
         session = created_session(child, range(5, 6), "mode-0")
         checks = range(1_000_000, 1_000_000 + 10_000 // less)
-        validations = len(checks) / child.exchange(validate(session), checks)
+        validations = len(checks) / child.exchange(validate(session), checks).seconds
         refused = range(2_000_000, 2_000_000 + max(10, 2_000 // less // max(1, count // 10)))
-        denials = len(refused) / child.exchange(validate(session, "src/app-{}.py"), refused)
+        denials = len(refused) / child.exchange(validate(session, "src/app-{}.py"), refused).seconds
         return WithModes(count, start_up * 1e3, lists, validations, denials, child.memory_mb())
 
 
@@ -110,7 +110,7 @@ def _with_sessions(home: Path, less: int) -> Iterator[WithSessions]:
             start_up = time.perf_counter() - begin
             made += 1
             calls = range(10, 10 + 5_000 // less)
-            infos = len(calls) / child.exchange(_task_info(session), calls)
+            infos = len(calls) / child.exchange(_task_info(session), calls).seconds
             yield WithSessions(wanted, start_up * 1e3, infos, child.memory_mb())
 
 
@@ -119,7 +119,7 @@ def _with_answers(home: Path, size: int, less: int) -> WithAnswers:
     with _server(home) as child:
         session = created_session(child, range(1, 2), message="x" * (size // 2))  # it is told twice
         calls = range(10, 10 + max(5, min(5_000, 100_000_000 // size) // less))
-        rate = len(calls) / child.exchange(_task_info(session, include_messages=True), calls)
+        rate = len(calls) / child.exchange(_task_info(session, include_messages=True), calls, answer_bytes=size).seconds
         return WithAnswers(size, rate, rate * size / 1e6, child.memory_mb())
 
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from io import FileIO
 from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any, Final, Self
@@ -17,7 +18,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 ROOT: Final = Path(__file__).resolve().parent.parent
 HAS_PROC: Final = Path("/proc/self/status").exists()
 WATCHDOG_SECONDS: Final = 60.0
-READ_SIZE: Final = 1024 * 1024
+READ_SIZE: Final = 256 * 1024
 
 INITIALIZE: Final = (
     b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
@@ -94,6 +95,47 @@ def trouble_with(answers: bytes, kind: Kind, numbers: range) -> str | None:
     return None
 
 
+class Exchanged(Struct, frozen=True):
+    seconds: float
+    """Until the last answer was there."""
+    answer_bytes: float
+    """On average."""
+
+
+class _Room:
+    """Where answers are read to, again and again. What is made before the clock starts costs no time of the reader:
+    touching fresh memory can take longer than the server takes to answer."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self._end = 0
+
+    def make(self, size: int) -> None:
+        if size > len(self._bytes):
+            self._bytes = bytearray(b"-") * size
+
+    def fill(self, stream: FileIO, lines: int) -> bool:
+        """Read so many lines; False if the stream ends before."""
+        self._end = 0
+        while lines > 0:
+            if len(self._bytes) - self._end < READ_SIZE:
+                self._bytes += bytes(len(self._bytes) + READ_SIZE)
+            with memoryview(self._bytes) as view, view[self._end : self._end + READ_SIZE] as free:
+                size = stream.readinto(free)
+            if not size:
+                return False
+            lines -= self._bytes.count(b"\n", self._end, self._end + size)
+            self._end += size
+        return True
+
+    def read(self) -> bytes:
+        """What it was last filled with."""
+        return bytes(memoryview(self._bytes)[: self._end])
+
+
+_room: Final = _Room()
+
+
 class Child:
     """A process with pipes, killed after `WATCHDOG_SECONDS`: nothing that waits for it waits forever."""
 
@@ -117,8 +159,8 @@ class Child:
             env={**os.environ, **(environment or {})},
         )
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self.stdin, self._output = self._process.stdin, self._process.stdout.fileno()
+        assert isinstance(self._process.stdout, FileIO)  # without a buffer
+        self.stdin, self._output = self._process.stdin, self._process.stdout
         self._watchdog = threading.Timer(WATCHDOG_SECONDS, self._expire)
         self._watchdog.start()
 
@@ -148,16 +190,18 @@ class Child:
         self.write(INITIALIZED)
         return took
 
-    def exchange(self, kind: Kind, numbers: range) -> float:
-        """Write all requests while reading the answers. Returns the seconds until the last was there."""
+    def exchange(self, kind: Kind, numbers: range, *, answer_bytes: float = 0.0) -> Exchanged:
+        """Write all requests while reading the answers, which are expected to be so long on average."""
         writer = threading.Thread(target=self.write, args=[lines_of(kind, numbers)], daemon=True)
+        _room.make(int(len(numbers) * answer_bytes * 1.1) + READ_SIZE)
         begin = time.perf_counter()
         writer.start()
-        answers = self.read_lines(len(numbers))
+        self._wait_for(len(numbers))
         took = time.perf_counter() - begin
         writer.join()
+        answers = _room.read()
         self.check(answers, kind, numbers)
-        return took
+        return Exchanged(took, len(answers) / len(numbers))
 
     def exchange_singly(self, kind: Kind, numbers: range) -> list[float]:
         """Write each request once the one before is answered. Returns the seconds that each took, sorted."""
@@ -188,17 +232,15 @@ class Child:
             self.stdin.close()
 
     def read_lines(self, count: int) -> bytes:
-        chunks: list[bytes] = []
-        while count > 0:
-            chunk = os.read(self._output, READ_SIZE)
-            if not chunk:
-                raise self.failure(f"ended with {count:,} answers missing")
-            count -= chunk.count(b"\n")
-            chunks.append(chunk)
-        return b"".join(chunks)
+        self._wait_for(count)
+        return _room.read()
+
+    def _wait_for(self, answers: int) -> None:
+        if not _room.fill(self._output, answers):
+            raise self.failure(f"ended with some of {answers:,} answers missing")
 
     def read_to_end(self) -> bytes:
-        return b"".join(iter(lambda: os.read(self._output, READ_SIZE), b""))
+        return self._output.readall()
 
     def finish(self) -> float:
         """Close the input and wait for a good end. Returns the seconds from start to end."""
