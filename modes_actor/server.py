@@ -69,7 +69,7 @@ class Server:
 
         async def read() -> None:
             with self._reading:
-                await read_messages(receive, batches, line_limit=limits.line_bytes)
+                await read_messages(receive, batches, self._processor.serve_at_once, line_limit=limits.line_bytes)
             self._leave()
 
         async def write() -> None:

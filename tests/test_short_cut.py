@@ -1,4 +1,4 @@
-"""A lone answer leaves at once: past the writer, whole or not at all, and never past what was there before."""
+"""A lone message is served at once, and its answer leaves at once: past the other tasks, but past nothing before it."""
 
 import os
 import select
@@ -9,8 +9,13 @@ import pytest
 import trio
 import trio.testing
 
+from modes_actor.actor.limits import Limits
 from modes_actor.actor.outgoing import Outgoing
+from modes_actor.server import Server
+from modes_actor.wire.codec import decode_lines
 from modes_actor.wire.jsonrpc import Notification
+from tests.conversation import PLAIN_OFFER, talking
+from tests.sample_offer import Gate, sample_offer
 
 if sys.platform == "win32":
     pytest.skip("non-blocking pipes as POSIX has them", allow_module_level=True)
@@ -19,6 +24,71 @@ from modes_actor.actor.fd_streams import PipeSendStream
 
 WAVE = Notification("wave")
 FRAME = b'{"jsonrpc":"2.0","method":"wave"}\n'
+
+
+def pings(*ids: int) -> bytes:
+    return b"".join(b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n' % number for number in ids)
+
+
+class Chunks(trio.abc.ReceiveStream):
+    """One after the other, so that which task has the next turn is left to chance."""
+
+    def __init__(self, chunks: list[bytes]) -> None:
+        self._chunks = chunks
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        await trio.lowlevel.checkpoint()
+        return self._chunks.pop(0) if self._chunks else b""
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+async def test_a_lone_message_is_served_at_once() -> None:
+    """No turn of any task in between: its answer is queued when the call returns."""
+    async with talking() as client:
+        await trio.testing.wait_all_tasks_blocked()
+        assert client.server._processor.serve_at_once(decode_lines(pings(7)))
+        assert (await client.receive())["id"] == 7
+
+
+async def test_several_messages_are_queued_and_so_is_what_comes_before_they_are_served() -> None:
+    """Else it would overtake them. Once they are, a lone one is served at once again."""
+    async with talking() as client:
+        await trio.testing.wait_all_tasks_blocked()
+        serve_at_once = client.server._processor.serve_at_once
+        assert not serve_at_once(decode_lines(pings(1, 2)))
+        assert not serve_at_once(decode_lines(pings(3)))
+        await client.send_bytes(pings(4, 5))
+        await trio.testing.wait_all_tasks_blocked()
+        assert serve_at_once(decode_lines(pings(6)))
+        assert [(await client.receive())["id"] for _ in range(3)] == [4, 5, 6]
+
+
+async def test_no_message_overtakes_another_however_they_come() -> None:
+    """Alone and in company, while each task has its turn when chance will have it."""
+    chunks = [pings(0)]
+    for number in range(1, 900, 3):
+        chunks += [pings(number, number + 1), pings(number + 2)]
+    sends, receives = trio.testing.memory_stream_one_way_pair()
+    await Server(PLAIN_OFFER).serve(Chunks(chunks), sends)
+    answers = b""
+    while chunk := await receives.receive_some():
+        answers += chunk
+    assert answers == b"".join(b'{"jsonrpc":"2.0","id":%d,"result":{}}\n' % number for number in range(901))
+
+
+async def test_a_lone_request_waits_for_a_place_like_any_other() -> None:
+    """And what is behind it waits for it."""
+    gate = Gate()
+    async with talking(sample_offer(gate), limits=Limits(in_flight=1)) as client:
+        for number, (method, params) in enumerate([("tools/call", {"name": "wait"})] * 2 + [("ping", {})]):
+            await client.send(client.compose(method, params, id=number))
+            await trio.testing.wait_all_tasks_blocked()
+        entered = gate.entered
+        gate.opened.set()
+        answers = [(await client.receive())["id"] for _ in range(3)]
+        assert (entered, sorted(answers)) == (1, [0, 1, 2])
 
 
 class Wall:

@@ -32,10 +32,14 @@ class InFlight:
     def is_full(self) -> bool:
         return len(self.entries) >= self._limit
 
-    async def admit(self, request_id: RequestId) -> Entry:
-        """Enter a request, once there is a place for it. Its id must not be here already."""
+    async def place(self) -> None:
+        """Return once there is a place for another request."""
         while self.is_full:
             await self._waiting_for_place.park()
+
+    def enter(self, request_id: RequestId) -> Entry:
+        """Take a place. The id must not be here already."""
+        assert not self.is_full
         assert request_id not in self.entries
         entry = self.entries[request_id] = Entry(self._deadline)
         return entry

@@ -79,6 +79,9 @@ class Processor:
         self._in_flight = InFlight(limits.in_flight)
         self._direct = DirectReplies(shared.outgoing)
         self._traces = False
+        self._is_idle = False
+        """Everything that was received is served or running: what comes next is next."""
+        self._working: trio.Nursery
 
     async def run(
         self, batches: trio.MemoryReceiveChannel[list[Message]], events: trio.MemoryReceiveChannel[Event]
@@ -87,30 +90,53 @@ class Processor:
         relaying = trio.CancelScope()
         async with trio.open_nursery() as nursery, batches, events:
             nursery.start_soon(self._relay, events, relaying)
-            async with trio.open_nursery() as working:
-                async for batch in batches:
-                    self._shared.batch += 1
-                    self._traces = log.isEnabledFor(logging.DEBUG)
-                    self._outgoing.hold()
-                    for message in batch:
-                        if self._outgoing.is_full:
-                            self._outgoing.release()
-                            await self._outgoing.room()
-                            self._outgoing.hold()
-                        if type(message) is Incoming:
-                            work = self._accept(message, self._direct)
-                            if work is not None:
-                                await self._start(work, working)
-                        elif type(message) is IncomingArray:
-                            await self._accept_array(message, working)
-                        elif type(message) is Malformed:
-                            self._refuse(message, self._direct)
-                    self._outgoing.release()
+            async with trio.open_nursery() as self._working:
+                await self._serve(batches)
                 self._shared.peer.close()
                 relaying.cancel()
                 for listener, result in self._shared.subscriptions.end_all():
                     self._answer(listener, result, STATELESS_VERSIONS[-1], self._direct)
         self._outgoing.close()
+
+    async def _serve(self, batches: trio.MemoryReceiveChannel[list[Message]]) -> None:
+        self._is_idle = True
+        try:
+            async for batch in batches:
+                self._begin_batch()
+                for message in batch:
+                    if self._outgoing.is_full:
+                        self._outgoing.release()
+                        await self._outgoing.room()
+                        self._outgoing.hold()
+                    if type(message) is Incoming:
+                        work = self._accept(message, self._direct)
+                        if work is not None:
+                            await self._start_in_turn(work)
+                    elif type(message) is IncomingArray:
+                        await self._accept_array(message)
+                    elif type(message) is Malformed:
+                        self._refuse(message, self._direct)
+                self._outgoing.release()
+                self._is_idle = not batches.statistics().current_buffer_used
+        finally:
+            self._is_idle = False
+
+    def serve_at_once(self, batch: list[Message]) -> bool:
+        """The reader's short cut: a lone message that nothing is before does not wait until this task has its turn.
+
+        If it returns False, the batch is to be queued.
+        """
+        message = batch[0]
+        is_full = self._outgoing.is_full or self._in_flight.is_full
+        if not self._is_idle or is_full or len(batch) > 1 or type(message) is not Incoming:
+            self._is_idle = False  # until the queue is empty again
+            return False
+        self._begin_batch()
+        work = self._accept(message, self._direct)
+        if work is not None:
+            self._start(work)
+        self._outgoing.release()
+        return True
 
     def end_by(self, deadline: float) -> None:
         """Work that is still running then is cancelled, and its request answered with an error."""
@@ -127,6 +153,11 @@ class Processor:
                         self._outgoing.post(notification)
 
     # Messages.
+
+    def _begin_batch(self) -> None:
+        self._shared.batch += 1
+        self._traces = log.isEnabledFor(logging.DEBUG)
+        self._outgoing.hold()
 
     def _accept(self, message: Incoming, replies: Replies) -> _Work | Awaitable[None] | None:
         """Serve a message, or return the work that it takes: a request's, which is in flight, or a notification's."""
@@ -154,7 +185,7 @@ class Processor:
             work.accepted = accepted
         return work
 
-    async def _accept_array(self, array: IncomingArray, working: trio.Nursery) -> None:
+    async def _accept_array(self, array: IncomingArray) -> None:
         version = self._connection.version_in_force
         takes_arrays = version is not None and version.arrays
         items = read_array(array, at_most=self._limits.in_flight) if takes_arrays else None
@@ -174,7 +205,7 @@ class Processor:
                     replies,
                 )
             elif (work := self._accept(item, replies)) is not None:
-                await self._start(work, working)
+                await self._start_in_turn(work)
 
     def _accept_response(self, message: Incoming, replies: Replies) -> None:
         if message.result is not UNSET or message.error is not UNSET:
@@ -228,20 +259,24 @@ class Processor:
 
     # Work: handlers that wait.
 
-    async def _start(self, work: _Work | Awaitable[None], working: trio.Nursery) -> None:
-        if not isinstance(work, _Work):
-            working.start_soon(_aside, work)
-            return
-        try:
-            if self._in_flight.is_full:
-                self._outgoing.release()
-            entry = await self._in_flight.admit(work.context.request_id)
+    async def _start_in_turn(self, work: _Work | Awaitable[None]) -> None:
+        """Start it once there is a place for it."""
+        if isinstance(work, _Work) and self._in_flight.is_full:
+            self._outgoing.release()
+            try:
+                await self._in_flight.place()
+            except trio.Cancelled:
+                if isinstance(work.awaitable, Coroutine):
+                    work.awaitable.close()  # it will never run, and is not to be complained of
+                raise
             self._outgoing.hold()
-        except trio.Cancelled:
-            if isinstance(work.awaitable, Coroutine):
-                work.awaitable.close()  # it will never run, and is not to be complained of
-            raise
-        working.start_soon(self._run, work, entry)
+        self._start(work)
+
+    def _start(self, work: _Work | Awaitable[None]) -> None:
+        if isinstance(work, _Work):
+            self._working.start_soon(self._run, work, self._in_flight.enter(work.context.request_id))
+        else:
+            self._working.start_soon(_aside, work)
 
     async def _run(self, work: _Work, entry: Entry) -> None:
         context = work.context

@@ -5,6 +5,7 @@ channel is closed; that is what begins an orderly shutdown.
 """
 
 import logging
+from collections.abc import Callable
 
 import trio
 
@@ -19,9 +20,16 @@ log = logging.getLogger(__name__)
 
 
 async def read_messages(
-    stream: trio.abc.ReceiveStream, batches: trio.MemorySendChannel[list[Message]], *, line_limit: int
+    stream: trio.abc.ReceiveStream,
+    batches: trio.MemorySendChannel[list[Message]],
+    serve_at_once: Callable[[list[Message]], bool],
+    *,
+    line_limit: int,
 ) -> None:
-    """Read until the end of the input. A batch that was read is always delivered, even when reading is cancelled."""
+    """Read until the end of the input. A batch that was read is always delivered, even when reading is cancelled.
+
+    Each is offered to `serve_at_once` first; what that does not take is queued.
+    """
     framer = Framer(line_limit)
     async with batches:
         while True:
@@ -31,7 +39,7 @@ async def read_messages(
                 log.debug("the input broke off")
                 chunk = b""
             batch = _decode(framer.feed(chunk) if chunk else framer.finish(), line_limit)
-            if batch:
+            if batch and not serve_at_once(batch):
                 try:
                     batches.send_nowait(batch)  # no detour through the scheduler while there is room
                 except trio.WouldBlock:
