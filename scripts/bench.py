@@ -26,7 +26,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench_contenders import BARE_LOOP, OURS, PYTHON_SDK, TYPESCRIPT_SDK, contenders
+from bench_contenders import BARE_LOOP, OURS, PYTHON_SDK, TYPESCRIPT_SDK, Contender, contenders
 from bench_floods import FLOODS, Flood, flood
 from bench_growth import Growth, measure_growth
 from bench_side_by_side import METRICS, Measured, combine, measure
@@ -40,12 +40,20 @@ END_IN_README = "<!-- end of figures -->"
 CHART = ROOT / "scripts" / "bench.svg"
 
 
+class StartUp(Struct, frozen=True):
+    """Our server and what it stands on, started in turn and as often; the fastest of each."""
+
+    ours_ms: float
+    """From the start of the process to its first answer."""
+    imports_ms: float
+    """`python -c "import trio, msgspec"`, from its start to its exit."""
+
+
 class Report(Struct, frozen=True):
     measured: dict[str, Measured]
     ping_ratios: list[float]
     """Our p50 over the bare loop's, round by round."""
-    imports_ms: float
-    """`python -c "import trio, msgspec"`, from its start to its exit."""
+    start_up: StartUp
     growth: Growth
     floods: list[Flood]
     verdicts: list[Verdict] = []
@@ -54,7 +62,7 @@ class Report(Struct, frozen=True):
 def run(rounds: int, *, quick: bool) -> Report:
     less = 50 if quick else 1
     measured: dict[str, list[Measured]] = {}
-    imports: list[float] = []
+    starts: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory() as directory:
         parent = Path(directory)
         _say("installing the peers …" if not quick else "the servers that are here …")
@@ -65,7 +73,7 @@ def run(rounds: int, *, quick: bool) -> Report:
                 home = Path(tempfile.mkdtemp(dir=parent))
                 found = measure(contender, home, is_ours=contender.name == OURS, less=less)
                 measured.setdefault(contender.name, []).append(found)
-            imports += [_import_seconds() for _ in range(1 if quick else 3)]
+            starts += [_start_up_seconds(everyone[0], parent) for _ in range(1 if quick else 3)]
         _say("growth …")
         growth = measure_growth(parent, less=less)
         _say("a client that stops reading …")
@@ -75,14 +83,15 @@ def run(rounds: int, *, quick: bool) -> Report:
         for ours, loop in zip(measured[OURS], measured[BARE_LOOP], strict=True)
     ]
     combined = {name: combine(each) for name, each in measured.items()}
-    report = Report(combined, ratios, min(imports) * 1e3, growth, floods)
+    start_up = StartUp(*(min(each) * 1e3 for each in zip(*starts, strict=True)))
+    report = Report(combined, ratios, start_up, growth, floods)
     return structs.replace(report, verdicts=judge(report))
 
 
 def judge(report: Report) -> list[Verdict]:
     ours, sdk, loop = (report.measured[name] for name in (OURS, PYTHON_SDK, BARE_LOOP))
     spread = f"rounds: {min(report.ping_ratios):.2f} to {max(report.ping_ratios):.2f}"
-    start_up = ours.start_up_ms / report.imports_ms
+    start_up = report.start_up.ours_ms / report.start_up.imports_ms
     pings, lists = ours.pings / sdk.pings, ours.list_modes / sdk.list_modes
     single = ours.p50_microseconds / loop.p50_microseconds
     typescript = report.measured.get(TYPESCRIPT_SDK)
@@ -128,9 +137,12 @@ def _megabytes(promise: str, found: float, limit: float) -> Verdict:
     return Verdict(promise, f"{found:.1f} MB", found <= limit)
 
 
-def _import_seconds() -> float:
+def _start_up_seconds(ours: Contender, parent: Path) -> tuple[float, float]:
+    with ours.start(Path(tempfile.mkdtemp(dir=parent))) as child:
+        start_up = child.handshake()
+        child.finish()
     with Child("the import of trio and msgspec", ["-c", "import trio, msgspec"]) as child:
-        return child.finish()
+        return start_up, child.finish()
 
 
 # What is shown.

@@ -104,14 +104,24 @@ def _with_sessions(home: Path, less: int) -> Iterator[WithSessions]:
             with _server(home) as child:  # a new one for each batch, so that no slow disk is taken for a hang
                 child.exchange(call("create_task", lambda number: {"mode_slug": "code"}), range(made, made + batch))
             made += batch
-        begin = time.perf_counter()
-        with _server(home) as child:
-            session = created_session(child, range(1, 2))
-            start_up = time.perf_counter() - begin
-            made += 1
-            calls = range(10, 10 + 5_000 // less)
-            infos = len(calls) / child.exchange(_task_info(session), calls).seconds
-            yield WithSessions(wanted, start_up * 1e3, infos, child.memory_mb())
+        tries = [_with_those_sessions(home, wanted, less) for _ in range(3)]
+        made += len(tries)  # each begins with one of its own
+        yield WithSessions(
+            wanted,
+            min(each.start_up_ms for each in tries),
+            max(each.task_infos for each in tries),
+            max(each.memory_mb for each in tries),
+        )
+
+
+def _with_those_sessions(home: Path, sessions: int, less: int) -> WithSessions:
+    begin = time.perf_counter()
+    with _server(home) as child:
+        session = created_session(child, range(1, 2))
+        start_up = time.perf_counter() - begin
+        calls = range(10, 10 + 5_000 // less)
+        infos = len(calls) / child.exchange(_task_info(session), calls).seconds
+        return WithSessions(sessions, start_up * 1e3, infos, child.memory_mb())
 
 
 def _with_answers(home: Path, size: int, less: int) -> WithAnswers:
