@@ -181,13 +181,14 @@ def test_a_file_that_turns_into_a_fifo_or_a_link_is_not_read(disk: Disk, monkeyp
     disk.write("project/AGENTS.local.md")
     beginning = rules_module._beginning
 
-    def swap(path: Path) -> bytes:
+    def swap(real: str) -> bytes:
+        path = Path(real)
         path.unlink()
         if path.name == "AGENTS.md":
             os.mkfifo(path)
         else:
             path.symlink_to(secret)
-        return beginning(path)
+        return beginning(real)
 
     monkeypatch.setattr(rules_module, "_beginning", swap)
     sentence = f"It could not be read: {os.strerror(errno.ELOOP)}."
@@ -200,10 +201,10 @@ def test_a_file_that_vanishes_before_it_is_read_is_no_problem(disk: Disk, monkey
     disk.write("project/.roo/rules/b.md")
     beginning = rules_module._beginning
 
-    def vanish(path: Path) -> bytes:
-        if path.name == "a.md":
-            path.unlink()
-        return beginning(path)
+    def vanish(real: str) -> bytes:
+        if real.endswith("a.md"):
+            Path(real).unlink()
+        return beginning(real)
 
     monkeypatch.setattr(rules_module, "_beginning", vanish)
     assert disk.load() == Rules((Rule(".roo/rules/b.md", "project/.roo/rules/b.md"),), ())

@@ -106,9 +106,12 @@ def _kinds(slug: str) -> list[str]:
 
 
 class _Scope(Struct, frozen=True):
-    root: Path  # links resolved; nothing outside is read
+    root: str  # links resolved; nothing outside is read
     shown: str  # what its paths begin with in a source
     called: str
+
+    def holds(self, real: str) -> bool:
+        return real == self.root or real.startswith(os.path.join(self.root, ""))
 
 
 class _Place(Struct, frozen=True):
@@ -134,11 +137,12 @@ class _Reading:
     """One walk over everything. What visits a place answers whether it gave a rule."""
 
     def __init__(self, slug: str, project_root: Path, home: Path) -> None:
-        self.user = _Scope(Path(os.path.realpath(home / ".roo")), "~/.roo/", "~/.roo")
-        self.project = _Scope(Path(os.path.realpath(project_root)), "", "the project")
+        self.user = _Scope(os.path.realpath(home / ".roo"), "~/.roo/", "~/.roo")
+        self.project = _Scope(os.path.realpath(project_root), "", "the project")
         self.rules: list[Rule] = []
         self.problems: list[RuleProblem] = []
-        self._gave: dict[Path, bool] = {}  # each file once, however many links lead to it
+        self._gave: dict[str, bool] = {}  # each file once, however many links lead to it
+        self._real_folders: dict[str, str] = {}
         self._bytes = 0
         self._folders = 0
         *of_mode, of_all = _kinds(slug)
@@ -159,12 +163,12 @@ class _Reading:
         if not (of_user or of_project):
             self._visit(_Place(self.project, f".roo{kind}"))
 
-    def _visit(self, place: _Place, entered: dict[Path, int] | None = None, depth: int = 0) -> bool:
+    def _visit(self, place: _Place, entered: dict[str, int] | None = None, depth: int = 0) -> bool:
         """All that goes wrong with a place ends here. `entered` is there where a folder is welcome."""
-        named = place.scope.root / place.path
+        named = os.path.join(place.scope.root, place.path)
         try:
-            real = Path(os.path.realpath(named))
-            if not real.is_relative_to(place.scope.root):  # first, so that not even what exists outside shows
+            real = self._real(named)
+            if not place.scope.holds(real):  # first, so that not even what exists outside shows
                 raise _LeftOut(f"A link leads outside {place.scope.called}, so it was left out.")
             mode = os.stat(real).st_mode
             if entered is not None and stat.S_ISDIR(mode):
@@ -182,7 +186,15 @@ class _Reading:
             self._problem(place, str(reason))
         return False
 
-    def _folder(self, place: _Place, real: Path, entered: dict[Path, int], depth: int) -> bool:
+    def _real(self, named: str) -> str:
+        """As `os.path.realpath`, which looks at every folder on the way, but at each of them once."""
+        folder, name = os.path.split(named)
+        if folder not in self._real_folders:
+            self._real_folders[folder] = os.path.realpath(folder)
+        real = os.path.join(self._real_folders[folder], name)
+        return os.path.realpath(real) if os.path.islink(real) else real
+
+    def _folder(self, place: _Place, real: str, entered: dict[str, int], depth: int) -> bool:
         if entered.get(real, depth + 1) <= depth:
             return False  # a cycle, or a second link; nearer to the top it is worth another visit, as that sees deeper
         if depth > MAX_DEPTH:
@@ -193,11 +205,11 @@ class _Reading:
         self._folders += 1
         gave = False
         for name in sorted(os.listdir(real), key=lambda name: (name.casefold(), name)):
-            if not SKIPPED.search(name) or os.path.isdir(real / name):
+            if not SKIPPED.search(name) or os.path.isdir(os.path.join(real, name)):
                 gave |= self._visit(_Place(place.scope, f"{place.path}/{name}"), entered, depth + 1)
         return gave
 
-    def _file(self, place: _Place, real: Path, mode: int) -> bool:
+    def _file(self, place: _Place, real: str, mode: int) -> bool:
         if real in self._gave:
             return self._gave[real]
         if len(self._gave) == MAX_FILES:
@@ -238,7 +250,7 @@ class _Reading:
         return _Enough()
 
 
-def _beginning(path: Path) -> bytes:
+def _beginning(path: str) -> bytes:
     """One byte more than a rule may have, if it has that many."""
     with open(path, "rb", opener=_open_in_place) as file:
         return file.read(MAX_FILE_BYTES + 1) or b""  # a FIFO with a silent writer gives None
