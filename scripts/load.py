@@ -72,7 +72,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     session_timeout: float
     leak_limit: float
     patience: float
-    command: str
+    command: str | None
 
     @property
     def loop(self) -> str:
@@ -204,6 +204,7 @@ class Load:
                 own_cpu=(own - own_before) / seconds,
                 descriptors=after.descriptors,
                 threads=after.threads,
+                tasks=after.tasks,
             )
             if now - begin <= duration + interval:
                 self._samples.append(sample)
@@ -216,7 +217,7 @@ class Load:
             before, own_before, last = after, own, now
 
     def _usage(self) -> Usage:
-        return usage([pipe.pid for pipe in self._pipes])
+        return usage([pipe.pid for pipe in self._pipes], self._place.tasks)
 
     def _keep(self) -> None:
         """Take what was measured since the last time into the whole."""
@@ -311,7 +312,7 @@ def main() -> int:
     parser.add_argument(
         "--patience", type=_positive, default=30.0, metavar="SECONDS", help="to wait for an answer (default: 30)"
     )
-    parser.add_argument("--server", default=OURS, metavar="COMMAND", help="another server than the one of this tree")
+    parser.add_argument("--server", metavar="COMMAND", help="another server than the one of this tree")
     parsed = parser.parse_args()
     if parsed.duration is None:
         parsed.duration = SOAK_SECONDS if parsed.soak else SHORT_SECONDS
@@ -326,7 +327,7 @@ def main() -> int:
         session_timeout=parsed.session_timeout,
         leak_limit=parsed.leak_limit,
         patience=parsed.patience,
-        command=parsed.server,
+        command=parsed.server or (None if parsed.soak else OURS),
     )
     try:
         report = run(plan)

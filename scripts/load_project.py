@@ -14,6 +14,7 @@ from msgspec import Struct
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 OURS: Final = shlex.join([sys.executable, "-m", "modes_actor"])
+COUNTED: Final = str(Path(__file__).with_name("load_server.py"))
 
 ROOMODES: Final = r"""
 customModes:
@@ -88,16 +89,25 @@ class Place(Struct, frozen=True):
     """Where the servers of a run live, how they are started, and how long their sessions last."""
 
     directory: Path
-    command: str
+    command: str | None
+    """None: ours, with its tasks counted."""
     session_timeout: float
 
     def prepare(self) -> None:
         (self.directory / "project" / "docs").mkdir(parents=True)
+        self.tasks.mkdir()
         (self.directory / "project" / ".roomodes").write_text(ROOMODES, encoding="utf-8")
 
     @property
     def arguments(self) -> list[str]:
+        if self.command is None:
+            return [sys.executable, COUNTED, str(self.tasks)]
         return shlex.split(self.command)
+
+    @property
+    def tasks(self) -> Path:
+        """The directory in which servers count their Trio tasks."""
+        return self.directory / "tasks"
 
     @property
     def log_file(self) -> Path:

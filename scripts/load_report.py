@@ -131,8 +131,8 @@ def sections(report: Report) -> list[Section]:
         ("load average of the machine", _number(report.load_average)),
         ("memory of servers at most, MB", _number(report.peak_rss_mb)),
         (
-            "descriptors, threads at the end",
-            f"{_last(report.samples, 'descriptors')}, {_last(report.samples, 'threads')}",
+            "descriptors, threads, Trio tasks at the end",
+            ", ".join(_last(report.samples, what) for what in ("descriptors", "threads", "tasks")),
         ),
         ("what limited the throughput", report.limit),
     ]

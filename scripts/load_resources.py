@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from load_server import tasks_of
 from msgspec import Struct
 from reporting import Verdict
 
@@ -22,7 +23,7 @@ LONG_ENOUGH: Final = 600.0
 SHORT_ALLOWANCE_KB: Final = 32 * KB
 """What a server may grow by in a shorter one, in which caches still fill, before it counts as leaking."""
 SHORT_ALLOWANCE: Final = 32
-"""The same for descriptors and threads: files that are opened late."""
+"""The same for descriptors, threads and tasks: files that are opened late."""
 _PAIRS: Final = 400
 """Samples of which all pairs are looked at: more are thinned out."""
 
@@ -34,6 +35,8 @@ class Usage(Struct, frozen=True):
     cpu_seconds: float
     descriptors: float
     threads: float
+    tasks: float
+    """Trio's; NaN of servers that do not count them."""
 
 
 class Sample(Struct, frozen=True):
@@ -48,21 +51,24 @@ class Sample(Struct, frozen=True):
     own_cpu: float
     descriptors: float
     threads: float
+    tasks: float
 
 
-def usage(pids: Sequence[int]) -> Usage:
-    found = [each for pid in pids if (each := _usage_of(pid)) is not None]
+def usage(pids: Sequence[int], tasks: Path) -> Usage:
+    """`tasks`: the directory in which servers count them."""
+    found = [each for pid in pids if (each := _usage_of(pid, tasks)) is not None]
     if not found:
-        return Usage(math.nan, math.nan, math.nan, math.nan)
+        return Usage(math.nan, math.nan, math.nan, math.nan, math.nan)
     return Usage(
         sum(each.rss_kb for each in found),
         sum(each.cpu_seconds for each in found),
         sum(each.descriptors for each in found),
         sum(each.threads for each in found),
+        sum(each.tasks for each in found),
     )
 
 
-def _usage_of(pid: int) -> Usage | None:
+def _usage_of(pid: int, tasks: Path) -> Usage | None:
     """None for a process that is not there any more."""
     if not HAS_PROC:
         return None
@@ -77,7 +83,8 @@ def _usage_of(pid: int) -> Usage | None:
         return None
     ticks = int(times[11]) + int(times[12])
     cpu_seconds = ticks / os.sysconf("SC_CLK_TCK")
-    return Usage(float(status["VmRSS"].split()[0]), cpu_seconds, float(descriptors), float(status["Threads"]))
+    rss_kb, threads = float(status["VmRSS"].split()[0]), float(status["Threads"])
+    return Usage(rss_kb, cpu_seconds, float(descriptors), threads, tasks_of(pid, tasks))
 
 
 def theil_sen(points: Sequence[tuple[float, float]]) -> float:
@@ -88,7 +95,7 @@ def theil_sen(points: Sequence[tuple[float, float]]) -> float:
 
 
 def leak_verdicts(samples: Sequence[Sample], servers: int, *, limit_kb_per_hour: float) -> list[Verdict]:
-    """Whether a server takes more and more memory, descriptors or threads, by the second half of the run."""
+    """Whether a server takes more and more memory, descriptors, threads or tasks, by the second half of the run."""
     half = [sample for sample in samples if sample.at >= samples[-1].at / 2] if samples else []
     half = [sample for sample in half if not math.isnan(sample.rss_mb)]
     seconds = half[-1].at - half[0].at if half else 0.0
@@ -97,6 +104,7 @@ def leak_verdicts(samples: Sequence[Sample], servers: int, *, limit_kb_per_hour:
         _memory(theil_sen(memory), seconds, limit_kb_per_hour),
         _count("open file descriptors", [(sample.at, sample.descriptors / servers) for sample in half], seconds),
         _count("threads", [(sample.at, sample.threads / servers) for sample in half], seconds),
+        _count("Trio tasks", [(sample.at, sample.tasks / servers) for sample in half], seconds),
     ]
 
 
@@ -117,7 +125,7 @@ def _count(what: str, points: Sequence[tuple[float, float]], seconds: float) -> 
     promise = f"a server has no more {what} at the end of the second half than at its beginning"
     slope = theil_sen(points)
     if math.isnan(slope):
-        return Verdict(promise, "too few samples", None)
+        return Verdict(promise, "not counted: too few samples, or a server that does not tell", None)
     grown = slope * seconds
     found = f"trend {grown:+.1f} for each server, {points[-1][1]:.1f} at the end"
     if 1 <= grown < SHORT_ALLOWANCE and seconds < LONG_ENOUGH:

@@ -9,6 +9,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import trio
+import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,6 +86,7 @@ def test_clients_of_both_eras_share_servers_and_each_gets_its_own_answers(tmp_pa
     assert {"validate_tool_use", "create_task", "switch_mode", "refusals"} <= asked.keys()
     assert asked["(start-up)"] == 2
     assert asked["all"] == sum(asked.values()) - asked["all"] - 2
+    assert all(sample["tasks"] >= 2 * 5 for sample in report["samples"])
     ElementTree.parse(chart)
 
 
@@ -163,20 +166,20 @@ def test_there_is_no_percentile_of_nothing() -> None:
 @pytest.mark.skipif(not resources.HAS_PROC, reason="there is no /proc here")
 def test_what_processes_take_is_summed_up(tmp_path: Path) -> None:
     """Of those that are there; a descriptor more is seen."""
-    before = resources.usage([os.getpid()])
+    before = resources.usage([os.getpid()], tmp_path)
     with (tmp_path / "file").open("w"):
-        after = resources.usage([os.getpid(), os.getpid(), 2**31 - 1])
+        after = resources.usage([os.getpid(), os.getpid(), 2**31 - 1], tmp_path)
     assert after.descriptors == 2 * (before.descriptors + 1)
     assert after.threads == 2 * before.threads
     assert min(before.rss_kb, before.cpu_seconds) > 0
 
 
-def test_of_no_process_nothing_is_known() -> None:
+def test_of_no_process_nothing_is_known(tmp_path: Path) -> None:
     """NaN, not nothing."""
-    assert math.isnan(resources.usage([]).rss_kb)
+    assert math.isnan(resources.usage([], tmp_path).rss_kb)
 
 
-def samples(seconds: float, rss_mb: Any, descriptors: Any = lambda at: 15.0) -> list[Any]:
+def samples(seconds: float, rss_mb: Any, descriptors: Any = lambda at: 15.0, tasks: Any = lambda at: 9.0) -> list[Any]:
     """A hundred samples of a run."""
     times = [seconds * (number + 1) / 100 for number in range(100)]
     return [
@@ -190,6 +193,7 @@ def samples(seconds: float, rss_mb: Any, descriptors: Any = lambda at: 15.0) -> 
             own_cpu=0.1,
             descriptors=descriptors(at),
             threads=2.0,
+            tasks=tasks(at),
         )
         for at in times
     ]
@@ -215,8 +219,9 @@ def test_memory_is_judged_by_the_trend_of_the_second_half(seconds: float, rss_mb
     assert found[0].kept is expected
 
 
+@pytest.mark.parametrize(("what", "row"), [("descriptors", 1), ("tasks", 3)])
 @pytest.mark.parametrize(
-    ("seconds", "descriptors", "expected"),
+    ("seconds", "numbers", "expected"),
     [
         (7200.0, lambda at: 15.0, True),
         (7200.0, lambda at: 15.0 + at // 30 % 2, True),
@@ -226,15 +231,53 @@ def test_memory_is_judged_by_the_trend_of_the_second_half(seconds: float, rss_mb
     ],
     ids=["as they were", "up and down", "more and more", "too short", "short and steep"],
 )
-def test_descriptors_must_not_grow(seconds: float, descriptors: Any, expected: bool | None) -> None:
+def test_descriptors_and_tasks_must_not_grow(
+    seconds: float, numbers: Any, expected: bool | None, what: str, row: int
+) -> None:
     """By one for each server, over the second half; in a short run, by many."""
-    found = resources.leak_verdicts(samples(seconds, lambda at: 40.0, descriptors), 1, limit_kb_per_hour=4096)
-    assert found[1].kept is expected
+    found = resources.leak_verdicts(samples(seconds, lambda at: 40.0, **{what: numbers}), 1, limit_kb_per_hour=4096)
+    assert found[row].kept is expected
+    assert [verdict.kept for verdict in found[1:] if verdict is not found[row]] == [True, True]
+
+
+def test_tasks_that_nobody_counts_are_not_judged() -> None:
+    """Another server does not tell how many it has."""
+    uncounted = samples(7200.0, lambda at: 40.0, tasks=lambda at: math.nan)
+    assert [verdict.kept for verdict in resources.leak_verdicts(uncounted, 1, limit_kb_per_hour=4096)] == [
+        True,
+        True,
+        True,
+        None,
+    ]
+
+
+def test_tasks_are_counted_as_they_begin_and_end(tmp_path: Path) -> None:
+    """As many as Trio itself says there are."""
+    counted = script("load_server")
+    differences = []
+
+    async def compare() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        living = trio.lowlevel.current_statistics().tasks_living
+        differences.append(counted.tasks_of(7, tmp_path) - living)
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            await compare()
+            for _ in range(3):
+                nursery.start_soon(trio.sleep_forever)
+            await compare()
+            nursery.cancel_scope.cancel()
+        await compare()
+
+    trio.run(main, instruments=[counted.TaskCount(tmp_path / "7")])
+    assert (differences, counted.tasks_of(7, tmp_path)) == ([0, 0, 0], 0)
+    assert math.isnan(counted.tasks_of(8, tmp_path))
 
 
 def test_a_run_without_samples_is_not_judged() -> None:
     """It is neither kept nor broken."""
-    assert [verdict.kept for verdict in resources.leak_verdicts([], 1, limit_kb_per_hour=1)] == [None, None, None]
+    assert [verdict.kept for verdict in resources.leak_verdicts([], 1, limit_kb_per_hour=1)] == [None] * 4
 
 
 # Pace.
