@@ -24,6 +24,7 @@ from modes_actor.sessions.model import (
 from modes_actor.sessions.sessions import TOMBSTONE_SECONDS, Sessions, Timing
 from modes_actor.store.database import Store
 from modes_actor.wire.errors import SessionExpired, TaskNotFound, ValidationFailed
+from tests.task_records import history, messages, tree
 
 START = 1_000_000.0
 TIMEOUT = 3600.0
@@ -119,8 +120,8 @@ async def test_what_was_said_is_kept_to_the_letter(desk: Desk, text: str) -> Non
     await desk.sessions.switch(session.session_id, "ask", text)
     desk.time += 1
     await desk.sessions.complete(session.session_id, "completed", text)
-    assert desk.sessions.messages(session) == [Message("user", text, START), Message("assistant", text, START + 2)]
-    assert desk.sessions.mode_history(session) == [
+    assert messages(desk.sessions, session) == [Message("user", text, START), Message("assistant", text, START + 2)]
+    assert history(desk.sessions, session) == [
         ModeChange("code", None, START),
         ModeChange("ask", text, START + 1),
     ]
@@ -183,9 +184,9 @@ async def test_an_ended_task_refuses_changes_and_says_its_state(desk: Desk, stat
     with pytest.raises(ValidationFailed, match=rf"\b{state}\b"):
         await change(desk.sessions, session.session_id)
     assert (desk.sessions.get(session.session_id), desk.told) == (done, [])
-    assert len(desk.sessions.messages(session)) == 2
-    assert len(desk.sessions.mode_history(session)) == 1
-    assert desk.sessions.hierarchy(done) == [node(done, 0)]
+    assert len(messages(desk.sessions, session)) == 2
+    assert len(history(desk.sessions, session)) == 1
+    assert tree(desk.sessions, done) == [node(done, 0)]
 
 
 # Tasks below tasks.
@@ -195,7 +196,7 @@ async def test_a_hierarchy_of_depth_50_is_the_same_list_from_wherever_it_is_seen
     """Flat nodes, each parent before its children, with their depth."""
     line = await desk.line(50)
     expected = [node(session, depth) for depth, session in enumerate(line)]
-    assert [expected] * 3 == [desk.sessions.hierarchy(line[place]) for place in (0, 25, 49)]
+    assert [expected] * 3 == [tree(desk.sessions, line[place]) for place in (0, 25, 49)]
 
 
 async def test_a_hierarchy_has_older_children_first_and_theirs_before_the_next(desk: Desk) -> None:
@@ -204,7 +205,7 @@ async def test_a_hierarchy_has_older_children_first_and_theirs_before_the_next(d
     desk.time += 1
     second = await desk.sessions.create("ask", None, root.session_id)
     expected = [node(root, 0), node(first, 1), node(below, 2), node(second, 1)]
-    assert expected == desk.sessions.hierarchy(second)
+    assert expected == tree(desk.sessions, second)
 
 
 async def test_a_task_is_in_its_own_hierarchy_however_many_tasks_there_are(
@@ -213,7 +214,7 @@ async def test_a_task_is_in_its_own_hierarchy_however_many_tasks_there_are(
     """Others may be left out where there are too many, the one that was asked about never."""
     monkeypatch.setattr(tables, "HIERARCHY_LIMIT", 5)
     last = (await desk.line(8))[-1]
-    assert last.session_id in [each.session_id for each in desk.sessions.hierarchy(last)]
+    assert last.session_id in [each.session_id for each in tree(desk.sessions, last)]
 
 
 @pytest.mark.parametrize("use", ["looked at", "changed"])
@@ -233,7 +234,7 @@ async def test_a_task_whose_parent_is_gone_is_the_top_of_what_is_left(desk: Desk
     """It still says whose child it was."""
     root, child, below = await desk.line(3)
     await desk.sessions.destroy(root.session_id)
-    assert desk.sessions.hierarchy(below) == [node(child, 0), node(below, 1)]
+    assert tree(desk.sessions, below) == [node(child, 0), node(below, 1)]
 
 
 async def test_cancelling_a_task_cancels_all_that_is_active_below_it_and_says_which(desk: Desk) -> None:
@@ -468,6 +469,6 @@ async def test_a_line_of_tasks_that_bites_its_own_tail_has_an_end(desk: Desk) ->
     ids = (second.session_id, first.session_id)
     await desk.sessions._store.write(lambda connection: connection.execute(statement, ids).rowcount)
     found = desk.sessions.get(first.session_id)
-    assert {node.session_id for node in desk.sessions.hierarchy(found)} == {first.session_id, second.session_id}
+    assert {node.session_id for node in tree(desk.sessions, found)} == {first.session_id, second.session_id}
     done = await desk.sessions.complete(first.session_id, "cancelled", None)
     assert done.cancelled == (second.session_id,)

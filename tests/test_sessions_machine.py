@@ -28,6 +28,7 @@ from modes_actor.sessions.sessions import TOMBSTONE_SECONDS, Sessions, Timing
 from modes_actor.sessions.tables import MIGRATIONS
 from modes_actor.store.database import Store
 from modes_actor.wire.errors import RequestError, SessionExpired, TaskNotFound, ValidationFailed
+from tests.task_records import history, messages, tree
 
 TIMEOUT = 100.0
 TICK = 10.0
@@ -330,11 +331,11 @@ class SessionsMachine(RuleBasedStateMachine):
             found.last_activity,
             task.state,
             task.completed,
-            [(each.role, each.content, each.timestamp) for each in third.messages(found)],
-            [(each.mode, each.reason, each.timestamp) for each in third.mode_history(found)],
+            [(each.role, each.content, each.timestamp) for each in messages(third, found)],
+            [(each.mode, each.reason, each.timestamp) for each in history(third, found)],
         )
         assert kept == self.model.known[found.session_id]
-        nodes = third.hierarchy(found)
+        nodes = tree(third, found)
         assert {each.session_id: each.depth for each in nodes} == self.model.depths(found.session_id)
         places = {each.session_id: place for place, each in enumerate(nodes)}
         assert all(places.get(each.parent_session_id or "", -1) < places[each.session_id] for each in nodes)

@@ -298,8 +298,7 @@ async def test_a_tombstone_and_everything_else_survives_a_restart(file: File) ->
 
     def all_of(sessions: Sessions) -> list[object]:
         found: list[Session] = [sessions.get(each.session_id) for each in (parent, child)]
-        views = (sessions.messages, sessions.mode_history, sessions.hierarchy)
-        return [found, *(view(each) for each in found for view in views)]
+        return [found, *(sessions.record(each) for each in found)]
 
     before = all_of(sessions)
     await sessions.close()
@@ -317,7 +316,7 @@ async def test_looking_costs_no_transaction(file: File, raw: sqlite3.Connection)
     await sessions.flush()
     await sessions.clean_up()
     sessions.get_by_task(session.task.task_id)
-    sessions.hierarchy(session)
+    sessions.record(session)
     assert raw.execute("PRAGMA data_version").fetchone() == before
 
 

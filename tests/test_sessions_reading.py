@@ -1,16 +1,21 @@
 """Sessions for who only looks: which are live, which of them a name means, and which are gone."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from sqlite3 import Connection
+from typing import TypeVar
 
 import pytest
 
-from modes_actor.sessions.model import Message, Session
-from modes_actor.sessions.reading import SessionsOnFile
+from modes_actor.sessions.model import Hierarchy, Message, ModeChange, Node, Session, TaskRecord
+from modes_actor.sessions.reading import SessionReader, SessionsOnFile
 from modes_actor.sessions.sessions import Sessions, Timing
 from modes_actor.sessions.tables import MIGRATIONS
 from modes_actor.store.database import Store
 from modes_actor.store.snapshot import Snapshot
+from tests.task_records import messages, tree
+
+T = TypeVar("T")
 
 START = 1_000_000.0
 TIMEOUT = 3600.0
@@ -56,7 +61,7 @@ async def test_what_is_looked_at_expires_all_the_same(desk: Desk) -> None:
     session = await desk.create("hello")
     desk.time += TIMEOUT
     reading = desk.reading
-    assert [reading.named(session.session_id), reading.first_message(session), len(reading.hierarchy(session))] == [
+    assert [reading.named(session.session_id), reading.first_message(session), len(tree(reading, session))] == [
         [session],
         Message("user", "hello", session.created),
         1,
@@ -102,12 +107,34 @@ async def test_who_was_there_is_told_apart_from_who_never_was(desk: Desk) -> Non
     assert not desk.reading.has_expired(f"sess_{'0' * 32}")
 
 
+async def test_a_record_is_of_one_moment(desk: Desk) -> None:
+    """Its parts are read at once, so that no commit of others comes in between."""
+    session = await desk.create("hello")
+    reads: list[object] = []
+
+    class Counting:
+        def read(self, query: Callable[[Connection], T]) -> T:
+            reads.append(query)
+            return desk.store.read(query)
+
+    record = SessionReader(Counting()).record(session)
+    assert (len(reads), record) == (
+        1,
+        TaskRecord(
+            session,
+            [ModeChange("code", None, session.created)],
+            [Message("user", "hello", session.created)],
+            Hierarchy(None, [], [Node(session.session_id, session.task.task_id, "code", "active", None, 0)]),
+        ),
+    )
+
+
 async def test_a_snapshot_is_as_good_as_a_store(desk: Desk, tmp_path: Path) -> None:
     """It is what a command looks at, from another process."""
     session = await desk.create("hello")
     with Snapshot(tmp_path / "sessions.db", MIGRATIONS) as snapshot:
         await desk.sessions.destroy(session.session_id)
         reading = SessionsOnFile(snapshot, TIMEOUT, now=lambda: desk.time)
-        assert (reading.live(), reading.messages(session)) == ([session], [Message("user", "hello", session.created)])
+        assert (reading.live(), messages(reading, session)) == ([session], [Message("user", "hello", session.created)])
         assert (reading.age(session), reading.seconds_idle(session)) == (0.0, 0.0)
     assert desk.live() == []

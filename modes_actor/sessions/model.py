@@ -77,6 +77,23 @@ class Node(Struct, frozen=True):
     depth: int
 
 
+class Hierarchy(Struct, frozen=True):
+    """Where a task stands. `nodes` is the whole tree, up to a limit; the other two never lack anything."""
+
+    parent: Session | None
+    children: list[Session]
+    nodes: list[Node]
+
+
+class TaskRecord(Struct, frozen=True):
+    """What is kept of a task, as it was at one moment. None: not asked for."""
+
+    session: Session
+    history: list[ModeChange]
+    messages: list[Message] | None
+    hierarchy: Hierarchy | None
+
+
 class Completed(Struct, frozen=True):
     """What completing a task came to."""
 

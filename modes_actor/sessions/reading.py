@@ -9,12 +9,13 @@ import time
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from modes_actor.sessions import tables
+from modes_actor.sessions.model import Hierarchy, TaskRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from sqlite3 import Connection
 
-    from modes_actor.sessions.model import Message, ModeChange, Node, Session
+    from modes_actor.sessions.model import Message, Session
 
 T = TypeVar("T")
 
@@ -32,18 +33,19 @@ class SessionReader:
         self._readable = store
         self._now = now
 
-    def messages(self, session: Session) -> list[Message]:
-        return self._readable.read(lambda file: tables.messages(file, session.session_id))
+    def record(self, session: Session, *, messages: bool = True, hierarchy: bool = True) -> TaskRecord:
+        """Read at once: its parts are of one moment, whoever writes meanwhile."""
 
-    def mode_history(self, session: Session) -> list[ModeChange]:
-        return self._readable.read(lambda file: tables.mode_changes(file, session.session_id))
+        def read(file: Connection) -> TaskRecord:
+            session_id = session.session_id
+            return TaskRecord(
+                session,
+                tables.mode_changes(file, session_id),
+                tables.messages(file, session_id) if messages else None,
+                _hierarchy(file, session) if hierarchy else None,
+            )
 
-    def hierarchy(self, session: Session) -> list[Node]:
-        return self._readable.read(lambda file: tables.hierarchy(file, session))
-
-    def parent(self, session: Session) -> Session | None:
-        parent_id = session.task.parent_session_id
-        return None if parent_id is None else self._readable.read(lambda file: tables.find(file, parent_id))
+        return self._readable.read(read)
 
     def children(self, session: Session) -> list[Session]:
         return self._readable.read(lambda file: tables.children(file, session.session_id))
@@ -54,6 +56,12 @@ class SessionReader:
 
     def age(self, session: Session) -> float:
         return max(0.0, self._now() - session.created)
+
+
+def _hierarchy(file: Connection, session: Session) -> Hierarchy:
+    parent_id = session.task.parent_session_id
+    parent = None if parent_id is None else tables.find(file, parent_id)
+    return Hierarchy(parent, tables.children(file, session.session_id), tables.hierarchy(file, session))
 
 
 class SessionsOnFile(SessionReader):

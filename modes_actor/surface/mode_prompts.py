@@ -55,12 +55,13 @@ class ModePrompts:
         sessions = self._house.sessions
         session = sessions.get(session_id)
         mode = self._house.mode(slug, parameter="to_mode")
+        record = sessions.record(session, hierarchy=False)
         task = session.task
         history = [
             f"- {iso_time(each.timestamp)}: {each.mode}" + (f" ({each.reason})" if each.reason else "")
-            for each in sessions.mode_history(session)
+            for each in record.history
         ]
-        messages = [f"- {each.role}: {each.content}" for each in sessions.messages(session)]
+        messages = [f"- {each.role}: {each.content}" for each in record.messages or ()]
         subtasks = [
             f"- {child.task.task_id} in {child.task.mode}: {child.task.state}" for child in sessions.children(session)
         ]

@@ -68,7 +68,7 @@ class ModeResources:
             return self._read_mode(uri, self._house.mode(slug, parameter="uri"), part)
         if found := _TASK_URI.fullmatch(uri):
             session = self._house.sessions.get(found[1])
-            return _one(uri, JSON, _json(task_details(session, self._house.sessions, messages=True, hierarchy=True)))
+            return _one(uri, JSON, _json(task_details(self._house.sessions.record(session))))
         shown = shortened(uri, length=100)
         raise ValidationFailed(f"'{shown}' is no URI of this server: they begin with `mode://` or `task://`")
 

@@ -2,21 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from msgspec import Struct
-
 from modes_actor.modes.catalog import ModeCatalog, Rules
 from modes_actor.modes.model import GROUP_NAMES, McpRestrictions, ModeConfig
-from modes_actor.sessions.model import HIERARCHY_LIMIT, Message, ModeChange, Node, Session, iso_time
+from modes_actor.sessions.model import HIERARCHY_LIMIT, Hierarchy, ModeChange, Session, TaskRecord, iso_time
 
 DEEPEST_INDENTED = 20
-
-
-class Hierarchy(Struct, frozen=True):
-    """Where a task stands. `nodes` is the whole tree, up to a limit; the other two never lack anything."""
-
-    parent: Session | None
-    children: list[Session]
-    nodes: list[Node]
 
 
 def mode_list(modes: Iterable[ModeConfig], catalog: ModeCatalog) -> str:
@@ -110,15 +100,9 @@ def _restriction_lines(restrictions: McpRestrictions | None) -> Iterator[str]:
 
 
 def task_info(
-    session: Session,
-    mode_name: str,
-    *,
-    age: float,
-    idle: float,
-    messages: list[Message] | None,
-    hierarchy: Hierarchy | None,
-    history: list[ModeChange] | None = None,
+    record: TaskRecord, mode_name: str, *, age: float, idle: float, history: list[ModeChange] | None = None
 ) -> str:
+    session, messages, hierarchy = record.session, record.messages, record.hierarchy
     task = session.task
     lines = [
         "Task Information",

@@ -10,8 +10,7 @@ from modes_actor.modes.catalog import ModeCatalog
 from modes_actor.modes.decisions import Allowed, Denied
 from modes_actor.modes.model import GROUP_NAMES, ModeConfig
 from modes_actor.modes.tools import group_of
-from modes_actor.sessions.model import Session, iso_time
-from modes_actor.sessions.reading import SessionReader
+from modes_actor.sessions.model import TaskRecord, iso_time
 from modes_actor.sessions.sessions import check_session_id
 from modes_actor.surface import mode_texts
 from modes_actor.surface.deciding import decide_in, with_files
@@ -174,27 +173,17 @@ class ModeTools:
     def get_task_info(self, arguments: GetTaskInfo, context: RequestContext) -> CallToolResult:
         sessions = self._house.sessions
         session = sessions.get(arguments.session_id)
-        hierarchy = None
-        if arguments.include_hierarchy:
-            hierarchy = mode_texts.Hierarchy(
-                sessions.parent(session), sessions.children(session), sessions.hierarchy(session)
-            )
-        details = task_details(
-            session,
-            sessions,
-            messages=bool(arguments.include_messages),
-            hierarchy=bool(arguments.include_hierarchy),
+        record = sessions.record(
+            session, messages=bool(arguments.include_messages), hierarchy=bool(arguments.include_hierarchy)
         )
         mode = self._house.catalog.get(session.task.mode)
         text = mode_texts.task_info(
-            session,
+            record,
             mode.name if mode else "no longer defined",
             age=sessions.age(session),
             idle=sessions.seconds_idle(session),
-            messages=sessions.messages(session) if arguments.include_messages else None,
-            hierarchy=hierarchy,
         )
-        return _result(text, details)
+        return _result(text, task_details(record))
 
     def validate_tool_use(self, arguments: ValidateToolUse, context: RequestContext) -> Soon[CallToolResult]:
         if self._house.is_switching(arguments.session_id):
@@ -310,16 +299,15 @@ def mode_details(mode: ModeConfig, house: House, system_prompt: str | None = Non
     )
 
 
-def task_details(session: Session, sessions: SessionReader, *, messages: bool, hierarchy: bool) -> TaskDetails:
-    task = session.task
+def task_details(record: TaskRecord) -> TaskDetails:
+    session, task = record.session, record.session.task
     told_messages = told_hierarchy = None
-    if messages:
-        found = sessions.messages(session)
+    if record.messages is not None:
         told_messages = [
-            ToldMessage(role=each.role, content=each.content, timestamp=iso_time(each.timestamp)) for each in found
+            ToldMessage(role=each.role, content=each.content, timestamp=iso_time(each.timestamp))
+            for each in record.messages
         ]
-    if hierarchy:
-        nodes = sessions.hierarchy(session)
+    if record.hierarchy is not None:
         told_hierarchy = [
             ToldNode(
                 session_id=node.session_id,
@@ -329,9 +317,8 @@ def task_details(session: Session, sessions: SessionReader, *, messages: bool, h
                 parent_session_id=node.parent_session_id,
                 depth=node.depth,
             )
-            for node in nodes
+            for node in record.hierarchy.nodes
         ]
-    history = sessions.mode_history(session)
     return TaskDetails(
         session_id=session.session_id,
         task_id=task.task_id,
@@ -340,7 +327,8 @@ def task_details(session: Session, sessions: SessionReader, *, messages: bool, h
         created_at=iso_time(task.created),
         last_activity=iso_time(session.last_activity),
         mode_history=[
-            ToldModeChange(mode=each.mode, reason=each.reason, timestamp=iso_time(each.timestamp)) for each in history
+            ToldModeChange(mode=each.mode, reason=each.reason, timestamp=iso_time(each.timestamp))
+            for each in record.history
         ],
         completed_at=iso_time(task.completed) if task.completed is not None else None,
         parent_session_id=task.parent_session_id,

@@ -139,7 +139,7 @@ def _show(arguments: ShowArguments, situation: Situation) -> int:
     with looking_at_sessions(situation) as sessions:
         session = the_session(arguments.session, sessions)
         if output.as_json:
-            output.json(task_details(session, sessions, messages=True, hierarchy=True))
+            output.json(task_details(sessions.record(session)))
         else:
             output.text(_told(session, sessions, situation.house))
     return 0
@@ -147,16 +147,13 @@ def _show(arguments: ShowArguments, situation: Situation) -> int:
 
 def _told(session: Session, sessions: SessionsOnFile, house: House) -> str:
     mode = house.catalog.get(session.task.mode)
+    record = sessions.record(session)
     return mode_texts.task_info(
-        session,
+        record,
         mode.name if mode else "not defined in this project",
         age=sessions.age(session),
         idle=sessions.seconds_idle(session),
-        messages=sessions.messages(session),
-        hierarchy=mode_texts.Hierarchy(
-            sessions.parent(session), sessions.children(session), sessions.hierarchy(session)
-        ),
-        history=sessions.mode_history(session),
+        history=record.history,
     )
 
 
@@ -233,7 +230,7 @@ def _export(arguments: ExportArguments, situation: Situation) -> int:
             chosen = list({session.session_id: session for session in named}.values())
         else:
             chosen = sessions.live()
-        situation.output.json([task_details(each, sessions, messages=True, hierarchy=True) for each in chosen])
+        situation.output.json([task_details(sessions.record(each)) for each in chosen])
     return 0
 
 
