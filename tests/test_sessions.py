@@ -397,6 +397,24 @@ async def test_cleaning_up_spares_what_was_used_without_a_commit(desk: Desk) -> 
     assert (await desk.sessions.clean_up(), is_expired(desk.sessions, session.session_id)) == (0, False)
 
 
+async def test_very_many_uses_are_to_be_written_soon(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the next change would have to wait for all of them. Writing that fails is not asked for again and again."""
+    monkeypatch.setattr(sessions_module, "TOUCHED_AT_ONCE", 3)
+    made = await desk.several(4)
+    await desk.sessions.flush()
+    due = []
+    for session_id in (*made[:2], made[0], *made[2:]):
+        desk.sessions.get(session_id)
+        due.append(desk.sessions.flush_is_due.is_set())
+    assert due == [False, False, False, True, True]
+    desk.sessions.flush_is_due = trio.Event()  # it was tried, and nothing could be written
+    desk.sessions.get(made[0])
+    assert not desk.sessions.flush_is_due.is_set()
+    await desk.sessions.flush()
+    desk.sessions.get(made[0])
+    assert not desk.sessions.flush_is_due.is_set()
+
+
 # The most recent.
 
 

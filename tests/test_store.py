@@ -1,5 +1,6 @@
 """The store: what is read is current, what is written is durable, and one commit serves all who wait for it."""
 
+import itertools
 import os
 import sqlite3
 import subprocess
@@ -15,6 +16,7 @@ import trio
 import trio.testing
 
 from modes_actor.store.database import Store
+from modes_actor.store.groups import APPLIED_AT_ONCE
 from modes_actor.store.migrations import Migration
 from modes_actor.wire.errors import InvalidParams, Unavailable
 
@@ -48,7 +50,7 @@ def notes_in(path: Path) -> list[str]:
 
 
 class Gate:
-    """A change that stays under way until it is let go."""
+    """A change that is made, and whose commit does not end until it is let go."""
 
     def __init__(self) -> None:
         self._entered = trio.Event()
@@ -56,8 +58,13 @@ class Gate:
 
     def change(self, connection: sqlite3.Connection) -> None:
         adding("gate")(connection)
-        trio.from_thread.run_sync(self._entered.set)
-        self._opened.wait()
+        connection.set_authorizer(self._wait_at_commit)
+
+    def _wait_at_commit(self, action: int, operation: str | None, *_: object) -> int:
+        if (action, operation) == (sqlite3.SQLITE_TRANSACTION, "COMMIT"):
+            trio.from_thread.run_sync(self._entered.set)
+            self._opened.wait()
+        return sqlite3.SQLITE_OK
 
     @asynccontextmanager
     async def closed(self, store: Store) -> AsyncIterator[trio.Nursery]:
@@ -138,6 +145,40 @@ async def test_what_gathers_during_a_commit_is_one_commit(tmp_path: Path) -> Non
         ] * 2
         assert len(store.read(notes)) == 101
         await store.write(lambda connection: connection.set_trace_callback(None))
+
+
+async def test_changes_run_where_they_were_asked_for_and_only_the_disk_is_waited_for_elsewhere(
+    place: Path | None,
+) -> None:
+    """Two threads that share an interpreter would wait for each other longer than the changes take."""
+    ran: list[int] = []
+
+    async with opened(place) as store, trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(store.write, lambda connection: ran.append(threading.get_ident()))
+    assert ran == [threading.get_ident()] * 3
+
+
+async def test_the_changes_of_a_large_group_let_others_have_their_turn(tmp_path: Path) -> None:
+    """However many have gathered, nothing else waits for more than a few of them."""
+    happened: list[str] = []
+    gate = Gate()
+
+    async def go_on() -> None:
+        while True:
+            happened.append("other")
+            await trio.lowlevel.checkpoint()
+
+    async with opened(tmp_path / "notes.db") as store, trio.open_nursery() as others:
+        async with gate.closed(store) as nursery:
+            for _ in range(10 * APPLIED_AT_ONCE):
+                nursery.start_soon(store.write, lambda connection: happened.append("change"))
+            await trio.testing.wait_all_tasks_blocked()
+            others.start_soon(go_on)
+        others.cancel_scope.cancel()
+    runs = [len(list(same)) for what, same in itertools.groupby(happened) if what == "change"]
+    assert sum(runs) == 10 * APPLIED_AT_ONCE
+    assert max(runs) <= 2 * APPLIED_AT_ONCE  # whose turn is first is different each time
 
 
 async def test_those_who_come_together_share_the_first_commit(tmp_path: Path) -> None:

@@ -41,8 +41,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TOMBSTONE_SECONDS: Final = 24 * 3600.0
-EXPIRED_AT_ONCE: Final = 500
-"""Sessions that one transaction cleans up, so that others get their turn at the file."""
+EXPIRED_AT_ONCE: Final = 100
+"""Sessions that one transaction cleans up, so that others get their turn, here and at the file."""
+TOUCHED_AT_ONCE: Final = 1_000
+"""Uses that wait for the next commit, before one is made for them: writing them must not take long."""
 
 
 class Timing(Struct, frozen=True, kw_only=True):
@@ -73,7 +75,7 @@ class Sessions(SessionReader):
         self._being_written: dict[str, float] = {}
         self._told_above: dict[str, float] = {}
         self.flush_is_due = trio.Event()
-        """A session was used that others may soon take for expired: its use should be written now."""
+        """Uses should be written now: of a session that others may soon take for expired, or of very many."""
 
     # Looking.
 
@@ -92,8 +94,11 @@ class Sessions(SessionReader):
         session = structs.replace(found[0], last_activity=self._last_activity(found[0]))
         if len(found) > 1:
             self._told_above[session_id] = self._now()
+        before = len(self._touched)
         for each in found:
             self._touched[each.session_id] = max(self._now(), self._last_activity(each))  # clocks are set back at times
+        if before < TOUCHED_AT_ONCE <= len(self._touched):
+            self.flush_is_due.set()
         return session
 
     def get_by_task(self, task_id: str) -> Session:

@@ -35,6 +35,7 @@ READING_SECONDS: Final = 0.03
 """How long a read does, during which nothing else happens in this process."""
 OPENING_SECONDS: Final = 1.0
 """And when it has to open the file first, which another process may be making just now."""
+_BEGIN: Final = "BEGIN IMMEDIATE"
 
 
 class _Own(Exception):
@@ -45,7 +46,7 @@ class _Own(Exception):
 
 
 class FileBackend:
-    """Two connections, so that reading, on the caller's thread, never waits for a commit, on another."""
+    """Two connections, so that reading never waits for a commit, which is made on another thread."""
 
     def __init__(self, path: Path, migrations: Sequence[Migration], pauses: Pauses) -> None:
         self._path = path
@@ -53,6 +54,7 @@ class FileBackend:
         self._reading_patience = Patience(READING_SECONDS, pauses)
         self._opening_patience = Patience(OPENING_SECONDS, pauses)
         self._writing = Connected(path, migrations, query_only=False)
+        self._transaction: sqlite3.Connection
         self._reading = Connected(path, migrations, query_only=True)
 
     def read(self, query: Query[T]) -> T:
@@ -67,20 +69,37 @@ class FileBackend:
             error = self._explained(ours).error()
         raise error  # out here, so that it has no context but its own
 
-    def commit(self, group: Sequence[Change]) -> None:
-        """Give every change its result or its error; raises nothing."""
+    # A transaction. BEGIN and COMMIT wait for their turn, each alone: no change ever runs twice.
+
+    def begin_at_once(self) -> bool:
+        """Begin one, unless it would have to wait: for a file that must be opened, or for somebody who is writing."""
+        if not self._writing.is_in_place():
+            return False
         try:
-            # BEGIN and COMMIT wait for their turn, each alone: no change ever runs twice.
-            connection = self._patience.call(self._begin_writing)
-            apply_each(connection, group, self._path.name)
-            self._patience.call(connection.execute, "COMMIT")
-            self._writing.check_still_there()
-        except Exception as error:
-            self._writing.drop()
-            trouble = self._explained(error)
-            for change in group:
-                if change.error is None:
-                    change.error = trouble.error()
+            self._transaction = self._writing.begin(_BEGIN)
+        except sqlite3.Error as error:
+            if is_busy(error):
+                return False
+            raise
+        return True
+
+    def begin(self) -> None:
+        self._transaction = self._patience.call(self._begin_writing)
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        apply_each(self._transaction, changes, self._path.name)
+
+    def commit(self) -> None:
+        self._patience.call(self._transaction.execute, "COMMIT")
+        self._writing.check_still_there()
+
+    def give_up(self, group: Sequence[Change], error: BaseException) -> None:
+        """Nothing of it is done: every change that has no error of its own gets this one, as a sentence."""
+        self._writing.drop()
+        trouble = self._explained(error)
+        for change in group:
+            if change.error is None:
+                change.error = trouble.error()
 
     def close(self) -> None:
         self._reading.drop()
@@ -88,7 +107,7 @@ class FileBackend:
 
     def _begin_writing(self) -> sqlite3.Connection:
         self._writing.ensure()
-        return self._writing.begin("BEGIN IMMEDIATE")
+        return self._writing.begin(_BEGIN)
 
     def _read(self, query: Query[T]) -> T:
         connection = self._reading.begin("BEGIN")
@@ -103,7 +122,7 @@ class FileBackend:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 
-    def _explained(self, error: Exception) -> Trouble:
+    def _explained(self, error: BaseException) -> Trouble:
         trouble = trouble_with(self._path.name, error)
         log.log(
             logging.WARNING if is_busy(error) else logging.ERROR,

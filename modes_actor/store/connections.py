@@ -37,13 +37,19 @@ class Connected:
 
     def ensure(self) -> None:
         """Open the file that has the name now, unless that is done."""
+        if self.is_in_place():
+            return
         before = self._opened
         if before is not None:
-            if self._in_place(before):
-                return
             log.warning("%s was deleted or replaced: it is opened again", self._path)
             self.drop()
         self._opened = self._open(before)
+
+    def is_in_place(self) -> bool:
+        """Whether a file is open, and still the one that has the name."""
+        # Nobody can take over the number of a file that we have open, so the number says it all.
+        opened = self._opened
+        return opened is not None and file_ids(self._path, opened.real) == opened.ids
 
     def begin(self, statement: str) -> sqlite3.Connection:
         """Begin a transaction, and make sure that the schema is still one that is known."""
@@ -62,8 +68,7 @@ class Connected:
 
     def check_still_there(self) -> None:
         """Raise `FileMoved` if what was just committed went to a file that has lost its name."""
-        assert self._opened is not None
-        if not self._in_place(self._opened):
+        if not self.is_in_place():
             raise FileMoved
 
     def drop(self) -> None:
@@ -71,10 +76,6 @@ class Connected:
         opened, self._opened = self._opened, None
         if opened is not None:
             close(opened.connection)
-
-    def _in_place(self, opened: _Opened) -> bool:
-        # Nobody can take over the number of a file that we have open, so the number says it all.
-        return file_ids(self._path, opened.real) == opened.ids
 
     def _open(self, before: _Opened | None) -> _Opened:
         real = Path(os.path.realpath(self._path))

@@ -55,8 +55,9 @@ class Store:
         return self._in_memory().read(query) if self._path is None else self._in_file(self._path).read(query)
 
     async def write(self, change: "Callable[[sqlite3.Connection], T]") -> T:
-        """Run `change` in a transaction, on another thread, and return what it returned, once that is durable.
+        """Run `change` in a transaction, on this thread, and return what it returned, once that is durable.
 
+        It is for changes of microseconds, too: only what waits, for the disk or for other processes, does so elsewhere.
         It shares the transaction with whatever else has gathered, so it must not begin, commit or roll back one, nor
         call `executescript` (which commits). If it raises, nothing of it is done. If the caller is cancelled before
         it was its turn, it never runs; afterwards it is carried through.
@@ -68,7 +69,7 @@ class Store:
             self._in_memory().commit(work)
         else:
             if self._groups is None:
-                self._groups = Groups(self._in_file(self._path).commit)
+                self._groups = Groups(self._in_file(self._path))
             await self._groups.carry_out(work)
         result: T = work.outcome()
         return result

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from modes_actor.store.files import NoDirectory
+from modes_actor.store.groups import NoThread
 from modes_actor.store.migrations import NewerSchema, OlderSchema
 from modes_actor.wire.errors import InternalError, Unavailable
 
@@ -72,6 +73,8 @@ def trouble_with(name: str, error: BaseException) -> Trouble:
             )
         case FileMoved():
             return Trouble(f"{store} was deleted or replaced while this was being saved: send it again", retryable=True)
+        case NoThread():
+            return Trouble(f"{store} cannot be written now: send it again", retryable=True)
         case BlockingIOError():
             return Trouble(f"{store} {_SENTENCES[sqlite3.SQLITE_BUSY]}", retryable=True)
         case OSError(errno=number) if number in _NO_SPACE:
