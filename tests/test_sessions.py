@@ -1,7 +1,9 @@
 """Sessions and tasks: what may be done to them, what they say of each other, and when they end."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
+from sqlite3 import Connection
 
 import pytest
 import trio
@@ -49,8 +51,8 @@ class Desk:
         self.time = START
         self.told: list[SessionEvent] = []
         timing = Timing(timeout=TIMEOUT, cleanup_interval=TICK)
-        store = Store(path, tables.MIGRATIONS)
-        self.sessions = Sessions(store, timing, tell=self.told.append, now=lambda: self.time)
+        self.store = Store(path, tables.MIGRATIONS)
+        self.sessions = Sessions(self.store, timing, tell=self.told.append, now=lambda: self.time)
 
     async def line(self, depth: int) -> list[Session]:
         """A task, one below it, one below that, each a second younger."""
@@ -458,6 +460,37 @@ async def test_a_prefix_of_recent_ones_is_taken_literally(desk: Desk) -> None:
     assert [len(desk.sessions.recent(prefix=prefix)) for prefix in prefixes] == [1, 1, 1, 0, 0, 0, 0]
 
 
+async def test_any_beginning_finds_all_that_begin_so_and_nothing_else(desk: Desk) -> None:
+    """The latest first, however much of an ID has been typed."""
+    await desk.several(40)
+    everything = [session.session_id for session in desk.sessions.recent()]
+    for length in range(len(everything[0]) + 1):
+        for typed in {session_id[:length] for session_id in everything}:
+            found = [session.session_id for session in desk.sessions.recent(prefix=typed)]
+            assert found == [each for each in everything if each.startswith(typed)]
+
+
+async def test_a_beginning_is_looked_up_and_not_searched_for(desk: Desk) -> None:
+    """It takes no more steps among many sessions than among few."""
+    steps = [0, 0]
+
+    def look(connection: Connection, among: int, session_id: str) -> list[Session]:
+        def count() -> None:
+            steps[among] += 1
+
+        connection.set_progress_handler(count, 1)
+        try:
+            return tables.recent(connection, since=START, limit=100, prefix=session_id)
+        finally:
+            connection.set_progress_handler(None, 1)
+
+    for among in range(2):
+        await desk.several(300)
+        session_id = desk.sessions.recent(limit=1)[0].session_id
+        assert len(desk.store.read(partial(look, among=among, session_id=session_id))) == 1
+    assert steps[0] == steps[1] > 0
+
+
 # A clock that jumps back.
 
 
@@ -485,7 +518,7 @@ async def test_a_line_of_tasks_that_bites_its_own_tail_has_an_end(desk: Desk) ->
     first, second = await desk.line(2)
     statement = "UPDATE sessions SET parent_session_id = ? WHERE session_id = ?"
     ids = (second.session_id, first.session_id)
-    await desk.sessions._store.write(lambda connection: connection.execute(statement, ids).rowcount)
+    await desk.store.write(lambda connection: connection.execute(statement, ids).rowcount)
     found = desk.sessions.get(first.session_id)
     assert {node.session_id for node in tree(desk.sessions, found)} == {first.session_id, second.session_id}
     done = await desk.sessions.complete(first.session_id, "cancelled", None)

@@ -13,6 +13,7 @@ FinalState = Literal["completed", "failed", "cancelled"]
 HIERARCHY_LIMIT: Final = 1_000
 """Tasks of one hierarchy that are shown; each is also reached by its own id."""
 
+SESSION_ID_PREFIX: Final = "sess_"
 _SESSION_ID = re.compile(r"sess?_[A-Za-z0-9]{4,64}")
 
 
@@ -22,7 +23,7 @@ def is_session_id(text: str) -> bool:
 
 
 def new_session_id() -> str:
-    return f"sess_{secrets.token_hex(16)}"
+    return f"{SESSION_ID_PREFIX}{secrets.token_hex(16)}"
 
 
 def new_task_id() -> str:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
 
-from modes_actor.sessions.model import HIERARCHY_LIMIT, Message, ModeChange, Node, Session, Task, TaskState
+from modes_actor.sessions.model import (
+    HIERARCHY_LIMIT,
+    SESSION_ID_PREFIX,
+    Message,
+    ModeChange,
+    Node,
+    Session,
+    Task,
+    TaskState,
+)
 from modes_actor.store.migrations import Migration
 
 if TYPE_CHECKING:
@@ -102,11 +112,14 @@ def session_of_task(connection: Connection, task_id: str) -> str | None:
 
 
 def recent(connection: Connection, *, since: float, limit: int, prefix: str = "") -> list[Session]:
-    """The sessions last used, the latest first. A negative limit is none."""
+    """The sessions last used whose IDs begin so, the latest first. A negative limit is none."""
+    # Either the latest ones are looked through or, where the beginning tells some from others, those that begin so.
+    narrows = "" if SESSION_ID_PREFIX.startswith(prefix) else "session_id BETWEEN :prefix AND :prefix || :last AND +"
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM sessions WHERE last_activity >= ? AND substr(session_id, 1, ?) = ? "
-        "ORDER BY last_activity DESC, created DESC, session_id LIMIT ?",
-        (since, len(prefix), prefix, limit),
+        f"SELECT {_COLUMNS} FROM sessions WHERE {narrows}last_activity >= :since "
+        "AND substr(session_id, 1, length(:prefix)) = :prefix "
+        "ORDER BY last_activity DESC, created DESC, session_id LIMIT :limit",
+        {"since": since, "prefix": prefix, "last": chr(sys.maxunicode), "limit": limit},
     )
     return [_session(row) for row in rows]
 
