@@ -2,7 +2,8 @@
 """How servers do under load: many clients that use all methods as people do, and judge every answer.
 
     .venv/bin/python scripts/load.py [--clients N] [--servers each|one|M] [--era handshake|stateless|both]
-                                     [--rate R | --think SECONDS] [--soak] [--duration SECONDS] [--svg FILE] [--json]
+                                     [--rate R | --think SECONDS] [--duration SECONDS] [--soak] [--profile]
+                                     [--svg FILE] [--json]
 
 Each client has sessions, tasks and subscriptions of its own and remembers what it did to them, so it knows what a right
 answer is: one for each id, of the right type, about its own sessions in the modes it put them, and an error only where
@@ -11,8 +12,8 @@ it asked for one. A wrong answer is a broken promise, and is printed with its re
 Without --rate it is a closed loop: a client waits for its answer, then thinks. With --rate requests arrive at fixed
 times, and latencies count from there, so that queueing shows. A request can be sent about a millisecond after its time
 (no timer is finer), which is in the latencies; the summary tells how much, and whether it was the generator, not the
-servers, that was at its limit. --soak goes on for hours and judges whether servers leak;
-Ctrl-C ends a run early, with its summary.
+servers, that was at its limit. --soak goes on for hours and judges whether servers leak; --profile shows in which
+functions they spend their time, which makes them slower. Ctrl-C ends a run early, with its summary.
 
 All servers share one store and one project in a temporary directory, as the windows of an editor do. Sessions last
 --session-timeout seconds, so that their end is a part of the test. Exit code: 0 if every promise is kept, 1 if one is
@@ -38,6 +39,7 @@ from load_lists import discover, initialize
 from load_mix import mix_of
 from load_pace import ClosedLoop, OpenLoop
 from load_pipe import Findings, Measured, Pipe
+from load_profile import SUFFIX, spent_by
 from load_project import OURS, Place
 from load_report import (
     Report,
@@ -69,6 +71,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     rate: float | None
     think: float
     is_soak: bool
+    is_profiled: bool
     session_timeout: float
     leak_limit: float
     patience: float
@@ -279,12 +282,13 @@ class Load:
             verdicts=verdicts,
             broken=self._findings.details,
             servers_said=self._place.log(),
+            spent=spent_by(self._place.tasks.glob(f"*{SUFFIX}")),
         )
 
 
 def run(plan: Plan) -> Report:
     with tempfile.TemporaryDirectory(prefix="modes-actor-load-", ignore_cleanup_errors=True) as directory:
-        place = Place(Path(directory), plan.command, plan.session_timeout)
+        place = Place(Path(directory), plan.command, plan.session_timeout, plan.is_profiled)
         place.prepare()
         try:
             return trio.run(Load(plan, place).run)
@@ -305,6 +309,7 @@ def main() -> int:
         "--think", type=float, default=0.01, metavar="SECONDS", help="closed loop: from an answer on (default: 0.01)"
     )
     parser.add_argument("--soak", action="store_true", help="judge leaks, too; goes on for 2 hours, by default")
+    parser.add_argument("--profile", action="store_true", help="show in which functions servers spend their time")
     parser.add_argument("--session-timeout", type=_positive, default=60.0, metavar="SECONDS", help="default: 60")
     parser.add_argument(
         "--leak-limit", type=_positive, default=4096.0, metavar="KB", help="an hour for each server (default: 4096)"
@@ -316,6 +321,8 @@ def main() -> int:
     parsed = parser.parse_args()
     if parsed.duration is None:
         parsed.duration = SOAK_SECONDS if parsed.soak else SHORT_SECONDS
+    if parsed.profile and parsed.server is not None:
+        parser.error("--profile looks into the server of this tree, not into the one of --server")
     plan = Plan(
         options=common_options(parsed),
         clients=parsed.clients,
@@ -324,10 +331,11 @@ def main() -> int:
         rate=parsed.rate,
         think=max(0.0, parsed.think),
         is_soak=parsed.soak,
+        is_profiled=parsed.profile,
         session_timeout=parsed.session_timeout,
         leak_limit=parsed.leak_limit,
         patience=parsed.patience,
-        command=parsed.server or (None if parsed.soak else OURS),
+        command=parsed.server or (None if parsed.soak or parsed.profile else OURS),
     )
     try:
         report = run(plan)

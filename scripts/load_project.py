@@ -90,8 +90,9 @@ class Place(Struct, frozen=True):
 
     directory: Path
     command: str | None
-    """None: ours, with its tasks counted."""
+    """None: ours, with its tasks counted, and perhaps profiled."""
     session_timeout: float
+    is_profiled: bool = False
 
     def prepare(self) -> None:
         (self.directory / "project" / "docs").mkdir(parents=True)
@@ -101,7 +102,7 @@ class Place(Struct, frozen=True):
     @property
     def arguments(self) -> list[str]:
         if self.command is None:
-            return [sys.executable, COUNTED, str(self.tasks)]
+            return [sys.executable, COUNTED, str(self.tasks), *(["--profile"] if self.is_profiled else [])]
         return shlex.split(self.command)
 
     @property

@@ -8,6 +8,7 @@ from charts import Line, Panel, line_chart
 from load_answers import PROMISES
 from load_histogram import Clocked, Histogram, merged
 from load_pipe import Broken
+from load_profile import Spent, spent_section
 from load_resources import Sample
 from msgspec import Struct
 from reporting import Section, Verdict
@@ -68,6 +69,8 @@ class Report(Struct, frozen=True, kw_only=True):
     broken: list[Broken]
     servers_said: str
     """On stderr, the end of it."""
+    spent: list[Spent]
+    """By which function, if that was asked for."""
 
 
 def method_rows(opening: Histogram, answers: Clocked) -> list[MethodRow]:
@@ -138,6 +141,8 @@ def sections(report: Report) -> list[Section]:
     ]
     header = ("method or tool", "answers", "p50 ms", "p90", "p99", "p99.9", "max")
     found = [Section(header, latencies), Section(("the run", ""), facts, left=2)]
+    if report.spent:
+        found.append(spent_section(report.spent))
     for each in report.broken[:BROKEN_SHOWN]:
         told = [("how", each.what), ("request", each.request[:LINE_SHOWN]), ("answer", each.answer[:LINE_SHOWN])]
         client = "" if each.client is None else f" (client {each.client})"

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Our server with its Trio tasks counted, which no look at a process from outside can tell.
 
-    .venv/bin/python scripts/load_server.py DIRECTORY
+    .venv/bin/python scripts/load_server.py DIRECTORY [--profile]
 
-The number of tasks is always in DIRECTORY/PID, as eight bytes: a soak test reads it there. Nothing else is different.
+The number of tasks is always in DIRECTORY/PID, as eight bytes: a soak test reads it there. With --profile, where its
+time went is in DIRECTORY/PID.profile when it has ended. Nothing else is different.
 """
 
 import math
@@ -11,12 +12,14 @@ import mmap
 import os
 import struct
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from unittest.mock import patch
 
 import trio
+from load_profile import SUFFIX
 
 NUMBER: Final = struct.Struct("<q")
 
@@ -53,8 +56,21 @@ def main() -> int:
     from modes_actor.cli import main as serve
 
     file = Path(sys.argv[1]) / str(os.getpid())
-    with patch.object(trio, "run", partial(trio.run, instruments=[TaskCount(file)])):
+    run: Callable[..., Any] = partial(trio.run, instruments=[TaskCount(file)])
+    if sys.argv[2:] == ["--profile"]:
+        run = partial(profiled, run, file.with_suffix(SUFFIX))
+    with patch.object(trio, "run", run):
         return serve([])
+
+
+def profiled(run: Callable[..., Any], file: Path, *arguments: Any, **named: Any) -> Any:
+    from cProfile import Profile
+
+    profile = Profile()
+    try:
+        return profile.runcall(run, *arguments, **named)
+    finally:
+        profile.dump_stats(file)
 
 
 if __name__ == "__main__":

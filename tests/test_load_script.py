@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.load_bench import answers, histograms
 from tests.scripts import run_script, script
 
 paces, resources, reports = script("load_pace"), script("load_resources"), script("load_report")
+profiles = script("load_profile")
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="bad servers are made of descriptors and signals")
 REPEATABLE = settings(derandomize=True, database=None, deadline=None, max_examples=100)
@@ -100,6 +102,38 @@ def test_an_open_loop_asks_at_its_times(tmp_path: Path) -> None:
     # An arrival may be one request, or one with a second one and its cancellation, beside the handshake's two lines.
     assert report["sent"] + report["not_sent"] >= 200
     assert (report["loop"], broken(report)) == ("open, 200 requests/s", set())
+
+
+@posix_only
+def test_a_profile_tells_where_the_servers_time_went(tmp_path: Path) -> None:
+    """Of all servers together, the function that took most itself first."""
+    words = ("--clients", "4", "--servers", "2", "--think", "0", "--duration", "1", "--seed", "7", "--profile")
+    ran = run_script("load.py", *words, "--json", home=tmp_path)
+    assert ran.code == 0, (ran.out, ran.err)
+    report = ran.json()
+    spent = {each["function"]: each for each in report["spent"]}
+    served = next(each for name, each in spent.items() if name.startswith("modes_actor/actor/processor.py:"))
+    assert served["whole_ms"] >= served["own_ms"] > 0
+    made = [each for name, each in spent.items() if re.fullmatch(r"modes_actor/server\.py:\d+ __init__", name)]
+    assert [each["calls"] for each in made] == [2]
+    own = [each["own_ms"] for each in report["spent"]]
+    assert own == sorted(own, reverse=True)
+
+
+def test_the_table_of_a_profile_shows_shares_of_all_that_was_spent() -> None:
+    """So that what a profile itself takes does not matter."""
+    spent = [profiles.Spent("serve", 2, 75.0, 100.0), profiles.Spent("decode", 1000, 25.0, 25.0)]
+    assert list(profiles.spent_section(spent).rows) == [
+        ("serve", "75.0%", "100.0%", "2"),
+        ("decode", "25.0%", "25.0%", "1,000"),
+    ]
+
+
+def test_only_the_server_of_this_tree_can_be_profiled(tmp_path: Path) -> None:
+    """It is told before anything is started."""
+    ran = run_script("load.py", "--profile", "--server", "cat", home=tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert "--profile looks into the server of this tree" in ran.err
 
 
 @posix_only

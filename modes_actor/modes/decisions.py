@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -20,7 +21,7 @@ from modes_actor.modes.restrictions import SOME_TOOL, why_not
 from modes_actor.modes.servers import McpServers
 from modes_actor.modes.tools import FILE_GROUPS, group_of, tool_table
 from modes_actor.modes.windows import is_open
-from modes_actor.spelling import did_you_mean
+from modes_actor.spelling import LONGEST, did_you_mean
 from modes_actor.wire.errors import ErrorCode
 
 log = logging.getLogger(__name__)
@@ -202,8 +203,14 @@ def _question(tool: str, arguments: Mapping[str, Any] | None, context: DecisionC
     readings = name_readings(tool)
     if readings:
         return _Question(tool, "mcp", arguments, context, list(readings))
-    hint = did_you_mean(tool, _GROUP_OF) if readings is None else "a qualified name is `mcp__server__tool`"
+    hint = _meant(tool[:LONGEST]) if readings is None else "a qualified name is `mcp__server__tool`"
     return _Refusal("The tool is unknown" + (f": {hint}" if hint else "."), Rule("no group has this tool", _HOUSE))
+
+
+@lru_cache(maxsize=128)
+def _meant(tool: str) -> str | None:
+    """Comparing with every tool takes longer than a decision, and an agent asks for its own tools again and again."""
+    return did_you_mean(tool, _GROUP_OF)
 
 
 def _judge(mode: ModeConfig, question: _Question) -> Rule | _Refusal:
