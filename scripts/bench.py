@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 """How fast the server is beside what people use otherwise, how it grows, and whether it meets its targets.
 
-    .venv/bin/python scripts/bench.py [--rounds N] [--quick] [--json | --markdown] [--readme]
+    .venv/bin/python scripts/bench.py [--rounds N | --duration SECONDS] [--quick] [--seed N] [--svg FILE]
+                                      [--json | --markdown] [--readme]
 
-Each server is a real process behind real pipes, with a home of its own. A round runs every server once, so that a busy
-machine is busy for all of them. Of several rounds, rates, CPU and start-up are the best, what single pings take is the
-median, memory the largest. Every answer is decoded and matched with its request, outside of the time that is measured.
-Ours lists its modes for real where the others have a tool that says "ok"; a durable task is one whose answer came after
-its commit was synced. FastMCP and the TypeScript SDK are installed for the occasion, where that is possible.
+Each server is a real process behind real pipes, with a home of its own. A round runs every server once, in an order
+that is another each time, so that a busy machine is busy for all of them. Of several rounds, rates, CPU and start-up
+are the best, what single pings take is the median, memory the largest. Every answer is decoded and matched with its
+request, outside of the time that is measured. Ours lists its modes for real where the others have a tool that says
+"ok"; a durable task is one whose answer came after its commit was synced. FastMCP and the TypeScript SDK are installed
+for the occasion, where that is possible.
+
+This client reads and writes pipes and does nothing else: were it a Trio program, as the other scripts are, most of
+what a single ping takes would be its own, the same for every server, and their differences would be hidden in it.
 
 Processes are not pinned. A single ping to the bare loop is mostly the wake-up of two processes, and what that costs
 depends on where the scheduler puts them: on identical code its ratio can differ several times over. Ratios of one run
@@ -17,14 +22,17 @@ are what is claimed, never absolute numbers.
 if one is, 2 if a server failed. MB are 10^6 bytes.
 """
 
-import argparse
+import itertools
 import math
 import os
+import random
 import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from bench_contenders import BARE_LOOP, OURS, PYTHON_SDK, TYPESCRIPT_SDK, Contender, contenders
 from bench_floods import FLOODS, Flood, flood
@@ -33,7 +41,7 @@ from bench_side_by_side import METRICS, Measured, combine, measure
 from bench_tools import ROOT, BenchError, Child
 from charts import Bars, bar_chart
 from msgspec import Struct, structs
-from reporting import Section, Verdict, emit, table
+from reporting import Progress, Section, Verdict, common_options, emit, options_parser, table
 
 SIDE_BY_SIDE_IN_README = "<!-- figures: scripts/bench.py --readme -->"
 END_IN_README = "<!-- end of figures -->"
@@ -49,7 +57,8 @@ class StartUp(Struct, frozen=True):
     """`python -c "import trio, msgspec"`, from its start to its exit."""
 
 
-class Report(Struct, frozen=True):
+class Report(Struct, frozen=True, kw_only=True):
+    seed: int
     measured: dict[str, Measured]
     ping_ratios: list[float]
     """Our p50 over the bare loop's, round by round."""
@@ -59,32 +68,62 @@ class Report(Struct, frozen=True):
     verdicts: list[Verdict] = []
 
 
-def run(rounds: int, *, quick: bool) -> Report:
-    less = 50 if quick else 1
+class Plan(Struct, frozen=True, kw_only=True):
+    rounds: int | None
+    seconds: float | None
+    """How long to go on with rounds, where their number is not given."""
+    seed: int
+    is_quick: bool
+
+    @property
+    def less(self) -> int:
+        return 50 if self.is_quick else 1
+
+    def next_rounds(self) -> Iterator[tuple[int, float]]:
+        """The number of each round, and which part of the time or of the rounds is over when it begins."""
+        began = time.perf_counter()
+        for number in itertools.count():
+            share = number / self.rounds if self.rounds else (time.perf_counter() - began) / (self.seconds or 1.0)
+            if number and share >= 1:
+                return
+            yield number + 1, share
+
+
+ROUNDS_SHARE: Final = 0.6
+"""Of the time that a run takes, roughly; the rest goes to growth and floods."""
+
+
+def run(plan: Plan) -> Report:
+    less, is_quick = plan.less, plan.is_quick
     measured: dict[str, list[Measured]] = {}
     starts: list[tuple[float, float]] = []
-    with tempfile.TemporaryDirectory() as directory:
+    order = random.Random(plan.seed)
+    with tempfile.TemporaryDirectory() as directory, Progress("bench", 1.0) as progress:
         parent = Path(directory)
-        _say("installing the peers …" if not quick else "the servers that are here …")
-        everyone = list(contenders(parent, less=less, peers=not quick))
-        for number in range(1, rounds + 1):
-            for contender in everyone:
-                _say(f"round {number} of {rounds}: {contender.name} …")
+        progress.show(0.0, "the servers that are here" if is_quick else "installing the peers")
+        everyone = list(contenders(parent, less=less, peers=not is_quick))
+        for contender in everyone:
+            measured[contender.name] = []
+        for number, share in plan.next_rounds():
+            for contender in order.sample(everyone, len(everyone)):
+                progress.show(share * ROUNDS_SHARE, f"round {number}: {contender.name}")
                 home = Path(tempfile.mkdtemp(dir=parent))
                 found = measure(contender, home, is_ours=contender.name == OURS, less=less)
-                measured.setdefault(contender.name, []).append(found)
-            starts += [_start_up_seconds(everyone[0], parent) for _ in range(1 if quick else 3)]
-        _say("growth …")
+                measured[contender.name].append(found)
+            starts += [_start_up_seconds(everyone[0], parent) for _ in range(1 if is_quick else 3)]
+        progress.show(ROUNDS_SHARE, "growth")
         growth = measure_growth(parent, less=less)
-        _say("a client that stops reading …")
-        floods = [flood(kind, patience=0.5 if quick else 2.0) for kind in FLOODS[: 1 if quick else None]]
+        progress.show(0.95, "a client that stops reading")
+        floods = [flood(kind, patience=0.5 if is_quick else 2.0) for kind in FLOODS[: 1 if is_quick else None]]
     ratios = [
         ours.p50_microseconds / loop.p50_microseconds
         for ours, loop in zip(measured[OURS], measured[BARE_LOOP], strict=True)
     ]
     combined = {name: combine(each) for name, each in measured.items()}
     start_up = StartUp(*(min(each) * 1e3 for each in zip(*starts, strict=True)))
-    report = Report(combined, ratios, start_up, growth, floods)
+    report = Report(
+        seed=plan.seed, measured=combined, ping_ratios=ratios, start_up=start_up, growth=growth, floods=floods
+    )
     return structs.replace(report, verdicts=judge(report))
 
 
@@ -158,21 +197,20 @@ def sections(report: Report) -> list[Section]:
     return [
         Section(("measured", *names), rows),
         Section(
-            ("modes", "start-up, ms", "list_modes/s", "allowed edits/s", "denied edits/s", "memory, MB"),
-            [
-                (
-                    f"{each.modes:,}",
-                    *map(_number, structs.astuple(each)[1:]),
-                )
-                for each in growth.modes
-            ],
+            (
+                "modes",
+                "start-up, ms",
+                "list_modes/s",
+                "allowed edits/s",
+                "denied edits/s",
+                "create_task/s",
+                "memory, MB",
+            ),
+            [(f"{each.modes:,}", *map(_number, structs.astuple(each)[1:])) for each in growth.modes],
         ),
         Section(
-            ("live sessions", "start-up, ms", "get_task_info/s", "memory, MB"),
-            [
-                (f"{each.sessions:,}", *map(_number, (each.start_up_ms, each.task_infos, each.memory_mb)))
-                for each in growth.sessions
-            ],
+            ("live sessions", "start-up, ms", "get_task_info/s", "allowed edits/s", "create_task/s", "memory, MB"),
+            [(f"{each.sessions:,}", *map(_number, structs.astuple(each)[1:])) for each in growth.sessions],
         ),
         Section(
             ("bytes of an answer", "answers/s", "MB/s", "memory, MB"),
@@ -230,32 +268,36 @@ def write_readme(report: Report) -> None:
     CHART.write_text(chart(report.measured), encoding="utf-8")
 
 
-def _say(what: str) -> None:
-    print(what, file=sys.stderr)
-
-
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Measure modes-actor beside what people use otherwise.")
+    parser = options_parser(__doc__ or "", duration=0)
+    parser.set_defaults(duration=None)
     parser.add_argument("--rounds", type=int, help="how often every server is measured (default: 5, with --quick: 1)")
     parser.add_argument("--quick", action="store_true", help="some seconds, without peers to install: rough numbers")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON")
-    form.add_argument("--markdown", action="store_true", help="print Markdown tables")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
     parser.add_argument("--readme", action="store_true", help="put the tables and the chart into the README")
-    options = parser.parse_args(words)
-    rounds = options.rounds if options.rounds is not None else 1 if options.quick else 5
+    parsed = parser.parse_args(words)
     if os.name != "posix":
         parser.error("this needs the pipes of a POSIX system")
-    if rounds < 1:
+    if parsed.rounds is not None and parsed.duration is not None:
+        parser.error("--rounds or --duration, not both")
+    if parsed.rounds is not None and parsed.rounds < 1:
         parser.error("--rounds must be at least 1")
+    if parsed.markdown and parsed.json:
+        parser.error("--markdown or --json, not both")
+    if parsed.rounds is None and parsed.duration is None:
+        parsed.rounds = 1 if parsed.quick else 5
+    options = common_options(parsed)
+    plan = Plan(rounds=parsed.rounds, seconds=parsed.duration, seed=options.seed, is_quick=parsed.quick)
     try:
-        report = run(rounds, quick=options.quick)
+        report = run(plan)
     except BenchError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
-    if options.readme:
+    if options.svg is not None:
+        options.svg.write_text(chart(report.measured), encoding="utf-8")
+    if parsed.readme:
         write_readme(report)
-    if options.markdown:
+    if parsed.markdown:
         print(markdown(report))
         return 1 if any(verdict.kept is False for verdict in report.verdicts) else 0
     return emit(report, sections(report), report.verdicts, as_json=options.json)

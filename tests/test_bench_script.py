@@ -25,12 +25,35 @@ def test_the_benchmark_measures_everyone_and_everything(tmp_path: Path) -> None:
     assert (ran.code == 1) == any(verdict["kept"] is False for verdict in report["verdicts"])
 
 
+def test_rounds_are_as_many_as_were_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or those that begin within the time; one at least."""
+
+    def rounds(**asked: Any) -> list[tuple[int, float]]:
+        return list(bench.Plan(**{"rounds": None, "seconds": None, "seed": 1, "is_quick": True} | asked).next_rounds())
+
+    assert rounds(rounds=4) == [(1, 0.0), (2, 0.25), (3, 0.5), (4, 0.75)]
+    clock = iter([100.0, 100.0, 103.0, 109.0, 110.0])
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: next(clock))
+    assert rounds(seconds=10.0) == [(1, 0.0), (2, 0.3), (3, 0.9)]
+    clock = iter([100.0, 150.0, 200.0])
+    assert [number for number, _ in rounds(seconds=10.0)] == [1]
+
+
+@pytest.mark.parametrize("words", [["--rounds", "2", "--duration", "5"], ["--rounds", "0"], ["--json", "--markdown"]])
+def test_options_that_make_no_sense_together_are_refused(words: list[str]) -> None:
+    """Before anything is measured."""
+    with pytest.raises(SystemExit) as told:
+        bench.main(words)
+    assert told.value.code == 2
+
+
 def a_report(*, start_up_ms: float = 1.15, **ours: float) -> Any:
     """One in which every target is met, unless `ours` says otherwise."""
     numbers = dict.fromkeys(bench.METRICS, 1.0)
     good = numbers | {"pings": 200.0, "list_modes": 100.0, "idle_mb": 40.0} | ours
     growth = script("bench_growth")
     return bench.Report(
+        seed=1,
         measured={
             bench.OURS: bench.Measured(**good),
             bench.BARE_LOOP: bench.Measured(**numbers),
@@ -40,7 +63,7 @@ def a_report(*, start_up_ms: float = 1.15, **ours: float) -> Any:
         ping_ratios=[1.0],
         start_up=bench.StartUp(start_up_ms, 1.0),
         growth=growth.Growth(
-            [growth.WithModes(1, 1, 1, 1, 1, 1)], [growth.WithSessions(1, 1, 1, 1)], [growth.WithAnswers(1, 1, 1, 1)]
+            [growth.WithModes(*[1] * 7)], [growth.WithSessions(*[1] * 6)], [growth.WithAnswers(*[1] * 4)]
         ),
         floods=[script("bench_floods").Flood("pings", 1.0, 1.0, 1, None)],
     )
