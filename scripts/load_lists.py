@@ -12,6 +12,7 @@ from modes_actor.surface.mode_results import ModeDetails, ModeList
 from modes_actor.wire.base import EmptyResult
 from modes_actor.wire.completion import CompleteResult
 from modes_actor.wire.lifecycle import DiscoverResult, InitializeResult
+from modes_actor.wire.notifications import LOG_LEVELS
 from modes_actor.wire.prompts import GetPromptResult, ListPromptsResult
 from modes_actor.wire.resources import ListResourcesResult, ListResourceTemplatesResult, ReadResourceResult
 from modes_actor.wire.tools import ListToolsResult
@@ -52,6 +53,18 @@ def sound(client: VirtualClient) -> Sent:
         client.reading.result(answer, EmptyResult)
 
     return client.ask("ping", "ping", {}, check)
+
+
+def set_level(client: VirtualClient) -> None:
+    """What the client wants to hear of the log, in the era that has this request."""
+    if client.is_stateless:
+        discover(client)
+        return
+
+    def check(answer: Message) -> None:
+        client.reading.result(answer, EmptyResult)
+
+    client.ask("logging/setLevel", "logging/setLevel", {"level": client.one_of(LOG_LEVELS)}, check)
 
 
 def lists(client: VirtualClient) -> None:

@@ -19,7 +19,17 @@ from load_answers import (
     same,
 )
 from load_client import Ask, Mix, Sent, VirtualClient
-from load_lists import complete_slug, discover, get_mode_info, list_modes, lists, prompt, read_mode, sound
+from load_lists import (
+    complete_slug,
+    discover,
+    get_mode_info,
+    list_modes,
+    lists,
+    prompt,
+    read_mode,
+    set_level,
+    sound,
+)
 from load_project import CASES, MODES, Case
 from load_refusals import provoke
 from load_tasks import MOST_TASKS, Shown, Subscription, Task, Work, shown_in
@@ -388,6 +398,7 @@ _BOTH: Final[dict[Ask, float]] = {
     complete_session: 1,
     follow: 3,
     abandon: 2,
+    set_level: 1,
     provoke: 4,
 }
 

@@ -7,18 +7,37 @@ from typing import Any
 import msgspec
 import pytest
 
+from modes_actor.wire.versions import ALL_VERSIONS, Era, Version
 from tests.conversation import Json
-from tests.load_bench import Bench, answer, answers, created, error, lists, mixes, stateless, tool, update
+from tests.load_bench import Bench, answer, answers, created, error, lists, mixes, projects, stateless, tool, update
 from tests.scripts import script
 
 refusals, tasks = script("load_refusals"), script("load_tasks")
-CASES = script("load_project").CASES
+CASES = projects.CASES
 
 ONCE, TYPED, OWN = answers.ONCE, answers.TYPED, answers.OWN
 REFUSALS, NEWS, ALIVE = answers.REFUSALS, answers.NEWS, answers.ALIVE
 OTHER = f"sess_{'f' * 32}"
 Ask = Callable[[Any], object]
 Answer = Callable[[Json], Json | bytes]
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS, ids=lambda version: version.name)
+def test_everything_that_a_client_can_ask_is_asked(version: Version) -> None:
+    """All methods that the version has for servers, and all tools."""
+    bench = Bench(is_stateless=version.era is Era.STATELESS)
+    bench.ask(lists.initialize)
+    asked: set[str] = set()
+    for number in range(3_000):
+        bench.client.turn(bench.now, bench.now)
+        for request in bench.asked:
+            params = request["params"]
+            asked.add(params.get("name", "") if request["method"] == "tools/call" else request["method"])
+            if params.get("name") == "create_task" and params["arguments"].get("mode_slug") in projects.MODES:
+                bench.say(created(request, f"sess_{number:0>32}"))
+        bench.pipe.pending.clear()
+    to_clients = {"roots/list", "sampling/createMessage", "elicitation/create"}
+    assert version.methods - to_clients - {"tools/call"} | set(projects.TOOLS) <= asked
 
 
 # What has the same answer every time.
