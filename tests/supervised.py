@@ -17,6 +17,7 @@ from tests.process import answer, lines, request
 
 TIMING = Timing(interval=30, timeout=5, failures=3, grace=6)
 CAPABILITIES: Json = {"tools": {"listChanged": True}}
+CHANGED: Json = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 STATELESS: Json = {
     "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -201,3 +202,15 @@ async def scene(timing: Timing = TIMING, to_client: Any = None) -> AsyncIterator
         nursery.start_soon(made.run)
         yield made
         nursery.cancel_scope.cancel()
+
+
+def silent(server: FakeServer, message: Json) -> None:
+    """It reads and says nothing."""
+
+
+def silent_to(*methods: str) -> Any:
+    return lambda server, message: None if message.get("method") in methods else usual_answer(message)
+
+
+def error_of(message: Json) -> tuple[Any, int, bool]:
+    return message["id"], message["error"]["code"], message["error"]["data"]["retryable"]
