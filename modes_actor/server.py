@@ -60,7 +60,8 @@ class Server:
         """Serve until the client closes its end or `stop` is called; answer all that was received. Closes both streams.
 
         Returns normally whenever the client is the one who ended it, however rudely. Raises `OutputFailed` when what
-        there is to say cannot be written for another reason.
+        there is to say cannot be written for another reason. If it is cancelled, the frame that is being written gets
+        `drain_seconds`, so that it is not torn; all else ends at once.
         """
         limits = self._limits
         batches, batches_received = trio.open_memory_channel[list[Message]](limits.queued_batches)
@@ -83,7 +84,14 @@ class Server:
                 failure = error
                 nursery.cancel_scope.cancel()
 
+        async def notice_cancellation() -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                self._leave()  # the writer, which is shielded, does not notice by itself
+
         async with receive, send, trio.open_nursery() as beside:
+            beside.start_soon(notice_cancellation)
             if self._run_beside is not None:
                 beside.start_soon(self._run_beside, self.events)
             async with trio.open_nursery() as nursery:

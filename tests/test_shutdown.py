@@ -103,6 +103,18 @@ async def test_a_client_that_reads_nothing_cannot_hold_up_the_end(autojump_clock
         assert trio.current_time() - began == pytest.approx(5.0)
 
 
+async def test_a_server_that_is_cancelled_waits_for_a_client_that_reads_nothing_no_longer_than_one_that_ends(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The frame under way is not torn for that; a program that embeds a server can always be rid of it."""
+    async with talking(sample_offer(Gate()), version=None, client_must_read=True) as client:
+        await client.send(*(client.compose("ping", id=number) for number in range(100)))
+        await trio.testing.wait_all_tasks_blocked()
+        began = trio.current_time()
+    assert trio.current_time() - began == pytest.approx(5.0)
+    assert not client.ended.is_set()
+
+
 async def test_a_client_that_takes_its_time_but_reads_gets_every_answer(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
