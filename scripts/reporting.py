@@ -93,7 +93,8 @@ class Progress:
                 TimeRemainingColumn(),
                 TextColumn("{task.fields[said]}"),
             )
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            # Drawn when there is news and at no other time: a thread of its own would show in what is measured.
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
             self._bar.start()
             self._task = self._bar.add_task(self._what, total=self._total, said="")
         return self
@@ -101,7 +102,7 @@ class Progress:
     def show(self, done: float, said: str = "") -> None:
         """How far it is, in the unit of the total, and a few words about it."""
         if self._bar is not None:
-            self._bar.update(self._task, completed=done, said=said)
+            self._bar.update(self._task, completed=done, said=said, refresh=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
