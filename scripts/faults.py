@@ -47,6 +47,7 @@ FAULTS: Final[dict[str, Fault]] = {
     )
     for fault in room.FAULTS
 }
+SHOWN_EVERY: Final = 0.5
 SERVER: Final = f"{shlex.quote(sys.executable)} -m modes_actor"
 
 
@@ -62,7 +63,6 @@ def run(faults: Sequence[Fault], options: Options, server: str) -> Report:
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="faults-") as directory, Progress("faults", len(faults)) as progress:
         for number, fault in enumerate(faults):
-            progress.show(number, fault.name)
             random = Random(f"{options.seed} {fault.name}")
             scene = Scene(
                 fault.name,
@@ -71,9 +71,24 @@ def run(faults: Sequence[Fault], options: Options, server: str) -> Report:
                 random,
                 options.duration / len(faults),
             )
-            outcomes.append(trio.run(bring_upon, fault, scene))
+            outcomes.append(trio.run(watched, fault, scene, progress, number))
     verdicts = [verdict for outcome in outcomes for verdict in outcome.verdicts]
     return Report(options.seed, round(time.monotonic() - begin, 1), outcomes, verdicts)
+
+
+async def watched(fault: Fault, scene: Scene, progress: Progress, number: int) -> Outcome:
+    """Bring the fault upon servers, and show how that goes."""
+
+    async def show() -> None:
+        while True:
+            progress.show(number + scene.share_over, f"{fault.name}, {scene.outcome.injected:,} times")
+            await trio.sleep(SHOWN_EVERY)
+
+    async with trio.open_nursery() as showing:
+        showing.start_soon(show)
+        outcome = await bring_upon(fault, scene)
+        showing.cancel_scope.cancel()
+    return outcome
 
 
 async def bring_upon(fault: Fault, scene: Scene) -> Outcome:

@@ -63,6 +63,11 @@ class Scene:
         self._until = time.monotonic() + seconds
 
     @property
+    def share_over(self) -> float:
+        """How much of the time has passed, from 0 to 1."""
+        return min(1.0, max(0.0, 1 - (self._until - time.monotonic()) / self.seconds))
+
+    @property
     def is_over(self) -> bool:
         return time.monotonic() >= self._until
 
