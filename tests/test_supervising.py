@@ -32,15 +32,30 @@ async def test_before_the_client_has_said_anything_nothing_is_asked(autojump_clo
         assert here.statuses[-1].good_until > 1000
 
 
-async def test_a_server_that_never_answers_its_first_request_is_the_clients_to_give_up(
-    autojump_clock: MockClock,
+@pytest.mark.parametrize("opening", [("initialize", {"protocolVersion": "2025-11-25"}), ("tools/list", STATELESS)])
+async def test_a_server_that_does_not_answer_its_first_request_is_pinged_and_replaced_in_the_end(
+    autojump_clock: MockClock, opening: tuple[str, Json]
 ) -> None:
-    """It may be downloading what it needs; it is judged by its process alone."""
+    """It may be downloading what it needs, so it gets as long as any other; who waits is told to ask again."""
     async with scene() as here:
         here.place.serving = silent
-        await here.send(request(1, "initialize", {"protocolVersion": "2025-11-25"}))
-        await trio.sleep(10_000)
+        await here.send(request(1, *opening))
+        await trio.sleep(94)
         assert len(here.place.servers) == 1
+        here.place.serving = None
+        await trio.sleep(2)
+        assert error_of(await here.receive()) == (1, -32603, True)
+        assert len(here.place.servers) == 2
+        assert "result" in await here.ask(2, *opening)
+
+
+async def test_a_server_whose_client_waits_for_nothing_yet_is_asked_nothing(autojump_clock: MockClock) -> None:
+    """What comes before the first request (a note, or what is no message) opens no conversation."""
+    async with scene() as here:
+        here.place.serving = silent
+        await here.send(CHANGED, request(1, "what is this"))
+        await trio.sleep(10_000)
+        assert [message["method"] for message in here.place.server.received] == [CHANGED["method"], "what is this"]
 
 
 async def test_where_there_is_no_ping_the_server_is_asked_what_it_offers(autojump_clock: MockClock) -> None:

@@ -369,28 +369,48 @@ def test_a_server_that_is_another_than_the_client_was_told_is_noticed() -> None:
 STATELESS = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
 
 
+def pinged(relay: Relay) -> str | None:
+    question = relay.ping()
+    return None if question is None else question[0]
+
+
 def test_what_to_ask_a_server_depends_on_what_the_client_speaks_with_it() -> None:
-    """Nothing before it was answered, `ping` after a handshake, `server/discover` where there is no ping."""
+    """`ping` from a handshake on, `server/discover` where there is no ping, also while the first answer is owed."""
+    for opening, question in (
+        (request(1, "tools/list", STATELESS), "server/discover"),
+        (request(1, "initialize", {"protocolVersion": "2025-11-25"}), "ping"),
+    ):
+        relay = Relay()
+        assert pinged(relay) is None
+        sent(relay, opening)
+        assert pinged(relay) == question
+        heard(relay, answer(1))
+        assert pinged(relay) == question
+
+
+def test_a_server_that_went_without_a_word_leaves_nothing_to_ask_the_next_one() -> None:
+    """Until the client tries again."""
+    relay = Relay()
+    sent(relay, request(1, "initialize", {"protocolVersion": "2025-11-25"}))
+    relay.server_gone("has gone")
+    assert pinged(relay) is None
+
+
+def test_discover_says_what_a_request_of_its_era_must() -> None:
+    """The version, above all."""
     relay = Relay()
     sent(relay, request(1, "tools/list", STATELESS))
-    assert relay.standing.ping() is None
-    heard(relay, answer(1))
-    question = relay.standing.ping()
-    assert question is not None
-    method, params = question
-    assert (method, msgspec.to_builtins(params)["_meta"]["io.modelcontextprotocol/protocolVersion"]) == (
-        "server/discover",
-        "2026-07-28",
-    )
-    assert (opened().standing.ping() or ("nothing", None))[0] == "ping"
+    _, params = relay.ping() or ("", None)
+    assert msgspec.to_builtins(params)["_meta"]["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
 
 
 def test_words_about_the_stateless_era_do_not_begin_it() -> None:
     """They may be anywhere in what a tool is called with."""
     relay = Relay()
     sent(relay, request(1, "tools/call", {"arguments": {"text": "io.modelcontextprotocol/protocolVersion"}}))
+    assert pinged(relay) is None
     heard(relay, answer(1))
-    assert relay.standing.ping() is None
+    assert pinged(relay) is None
 
 
 class ExactlyOnce(RuleBasedStateMachine):

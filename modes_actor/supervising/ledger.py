@@ -52,6 +52,11 @@ class Ledger:
         self._kept -= _cost(request_id, owed)
         return owed
 
+    def opening(self) -> Owed | None:
+        """The first that opens a conversation: a handshake, or a request of the stateless era."""
+        owed = (each for entries in self._owed.values() for each in entries)
+        return next((each for each in owed if each.method == "initialize" or each.is_stateless), None)
+
     def cancel(self, request_id: RequestId) -> bool:
         """The client does not want to know any more. Returns whether the server has to be told."""
         entries = self._owed.get(request_id)

@@ -40,7 +40,7 @@ class Pulse:
         return self._next_ping if self._deadline is None else self._deadline
 
     def wake(self, now: float, *, can_ask: bool) -> Beat:
-        """`can_ask`: the conversation is open, so that there is something to ask a server."""
+        """`can_ask`: there is a conversation, or one is to be opened, so that a server can be asked something."""
         if now < self.due:
             return Beat.NOTHING
         if self._deadline is not None:

@@ -74,6 +74,10 @@ class Relay:
         request_id = f"{self._own_ids}{next(self._numbers)}"
         return request_id, codec.encode(Request(request_id, method, params))
 
+    def ping(self) -> tuple[str, object] | None:
+        """What to ask a server that is to show that it is there; None while it need not be."""
+        return self.standing.ping(self._ledger.opening())
+
     def from_client(self, block: Bytes) -> bytes:
         """What a server is to be sent of a block of the client's lines."""
         return self._judged(block, self._for_server)

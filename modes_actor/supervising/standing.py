@@ -132,11 +132,14 @@ class Standing:
 
     # What a server is asked and told.
 
-    def ping(self) -> tuple[str, base.JsonObject | UnsetType] | None:
-        """What to ask a server that is to show that it is there; None while no conversation is open."""
-        if self._opening is not None:
+    def ping(self, opening: Owed | None) -> tuple[str, object] | None:
+        """What to ask a server that is to show that it is there; None while no conversation is open.
+
+        `opening`: the request that is to open one, which the server owes an answer. A ping may come before that.
+        """
+        if self._opening is not None or (opening is not None and not opening.is_stateless):
             return "ping", UNSET
-        if not self._is_stateless:
+        if not self._is_stateless and opening is None:
             return None
         meta = {
             base.PROTOCOL_VERSION_KEY: STATELESS_VERSIONS[-1].name,

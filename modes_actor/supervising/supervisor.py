@@ -329,7 +329,7 @@ class Supervisor:
         timing = self._timing
         while True:
             await running.wait_for_beat()
-            question = None if running.is_leaving else self._relay.standing.ping()
+            question = None if running.is_leaving else self._relay.ping()
             beat = running.pulse.wake(trio.current_time(), can_ask=question is not None)
             running.is_suspended = beat is Beat.SUSPENDED
             if beat is Beat.PING and question is not None:
