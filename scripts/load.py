@@ -28,11 +28,12 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import trio
-from load_answers import Repeated
+from load_answers import ALIVE, NEWS, PROMISES, REFUSALS, Repeated
 from load_client import Known, VirtualClient
 from load_histogram import Histogram, merged
 from load_lists import discover, initialize
@@ -41,7 +42,11 @@ from load_pace import ClosedLoop, OpenLoop
 from load_pipe import Findings, Measured, Pipe
 from load_profile import SUFFIX, spent_by
 from load_project import OURS, Place
+from load_refusals import KIND as REFUSALS_ASKED
 from load_report import (
+    MOST_UNSENT,
+    Examined,
+    MethodRow,
     Report,
     busy_verdict,
     chart,
@@ -49,8 +54,9 @@ from load_report import (
     method_rows,
     promise_verdicts,
     sections,
+    sent_verdict,
 )
-from load_resources import KB, Sample, Usage, leak_verdicts, usage
+from load_resources import KB, Sample, Usage, leak_verdicts, summed, usage_of
 from msgspec import Struct
 from reporting import Options, Progress, common_options, emit, options_parser
 
@@ -59,8 +65,6 @@ SOAK_SECONDS: Final = 2 * 3600.0
 SAMPLES: Final = 3_600
 """Of a run at the most; a longer one is sampled less often than each second."""
 GARBAGE: Final = 50_000
-BEHIND: Final = 0.01
-"""Of all requests: more that came too late for the end are more than an unlucky moment."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -123,12 +127,12 @@ class Load:
                     await self._open(reading)
                     opening = merged(self._measured.answers.by_kind.values())
                     self._measured.answers.by_kind.clear()
-                    begin, cpu = trio.current_time(), self._usage()
+                    begin, cpu = trio.current_time(), self._cpu_seconds()
                     own_cpu = time.process_time()
                     await self._drive(begin, progress)
                     seconds = trio.current_time() - begin
                     own_share = (time.process_time() - own_cpu) / seconds
-                    servers_share = (self._usage().cpu_seconds - cpu.cpu_seconds) / seconds
+                    servers_share = (self._cpu_seconds() - cpu) / seconds
                     async with trio.open_nursery() as leaving:
                         for pipe in self._pipes:
                             leaving.start_soon(pipe.leave)
@@ -190,11 +194,12 @@ class Load:
     async def _sample(self, begin: float, progress: Progress) -> None:
         duration = self._plan.options.duration
         interval = min(max(1.0, duration / SAMPLES), duration / 8)
-        before, own_before, last = self._usage(), time.process_time(), begin
+        before, own_before, last = self._cpu_seconds(), time.process_time(), begin
         while True:
             await trio.sleep_until(last + interval)
             now = trio.current_time()
-            after, own = self._usage(), time.process_time()
+            usages, own = self._usages(), time.process_time()
+            after = summed(usages)
             latencies = merged(self._measured.answers.by_kind.values())
             seconds = now - last
             sample = Sample(
@@ -203,11 +208,12 @@ class Load:
                 p50_ms=latencies.percentile(50) * 1000,
                 p99_ms=latencies.percentile(99) * 1000,
                 rss_mb=after.rss_kb / KB,
-                servers_cpu=(after.cpu_seconds - before.cpu_seconds) / seconds,
+                servers_cpu=(after.cpu_seconds - before) / seconds,
                 own_cpu=(own - own_before) / seconds,
                 descriptors=after.descriptors,
                 threads=after.threads,
                 tasks=after.tasks,
+                servers=usages,
             )
             if now - begin <= duration + interval:
                 self._samples.append(sample)
@@ -217,10 +223,13 @@ class Load:
             broken = self._findings.counts.total()
             said = f"{sample.answers_per_second:,.0f}/s, p99 {sample.p99_ms:.1f} ms, {sample.rss_mb:.0f} MB"
             progress.show(now - begin, f"{said}, {broken} BROKEN" if broken else said)
-            before, own_before, last = after, own, now
+            before, own_before, last = after.cpu_seconds, own, now
 
-    def _usage(self) -> Usage:
-        return usage([pipe.pid for pipe in self._pipes], self._place.tasks)
+    def _usages(self) -> list[Usage]:
+        return [usage_of(pipe.pid, self._place.tasks) for pipe in self._pipes]
+
+    def _cpu_seconds(self) -> float:
+        return summed(self._usages()).cpu_seconds
 
     def _keep(self) -> None:
         """Take what was measured since the last time into the whole."""
@@ -228,11 +237,23 @@ class Load:
         self._whole.answers.merge(measured.answers)
         self._whole.lateness.merge(measured.lateness)
         self._whole.received_bytes += measured.received_bytes
+        self._whole.news += measured.news
         measured.answers.by_kind.clear()
         measured.lateness.clear()
-        measured.received_bytes = 0
+        measured.received_bytes = measured.news = 0
 
     # Telling.
+
+    def _examined(self, rows: list[MethodRow]) -> Mapping[str, Examined]:
+        """What each promise was held against."""
+        answers = Examined(rows[-1].answers, "answers")
+        refused = sum(row.answers for row in rows if row.method == REFUSALS_ASKED)
+        return {
+            **dict.fromkeys(PROMISES, answers),
+            REFUSALS: Examined(refused, "errors that were provoked"),
+            NEWS: Examined(self._whole.news, "changes told"),
+            ALIVE: Examined(self._plan.servers, "servers"),
+        }
 
     def _report(self, opening: Histogram, begin: float, seconds: float, own_cpu: float, servers_cpu: float) -> Report:
         plan, known, whole = self._plan, self._known, self._whole
@@ -240,17 +261,18 @@ class Load:
         sent, answers = sum(pipe.sent for pipe in self._pipes), rows[-1].answers
         not_sent = sum(pace.overdue(min(self._until, begin + seconds)) for pace in self._paces)
         verdicts = [
-            *promise_verdicts(self._findings.counts, answers),
+            *promise_verdicts(self._findings.counts, self._examined(rows)),
             busy_verdict(known.busy, sent),
+            *([sent_verdict(not_sent, sent, own_cpu)] if self._paces else []),
         ]
         if plan.is_soak:
-            verdicts += leak_verdicts(self._samples, plan.servers, limit_kb_per_hour=plan.leak_limit)
+            verdicts += leak_verdicts(self._samples, limit_kb_per_hour=plan.leak_limit)
         known_rss = [sample.rss_mb for sample in self._samples if not math.isnan(sample.rss_mb)]
         limit = limit_of(
             own_cpu=own_cpu,
             servers_cpu=servers_cpu,
             cores=os.cpu_count() or 1,
-            behind=not_sent > sent * BEHIND,
+            behind=not_sent > sent * MOST_UNSENT,
             is_open=plan.rate is not None,
             thinks=plan.think > 0,
         )

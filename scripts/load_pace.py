@@ -25,6 +25,9 @@ class Pace(Protocol):
 
     def answered(self, client: VirtualClient, now: float) -> None: ...
 
+    def is_done(self, until: float) -> bool:
+        """Whether everybody has asked who should have by then, whatever the time is now."""
+
 
 class ClosedLoop:
     """`think`: seconds from an answer to the client's next request, on average."""
@@ -50,6 +53,9 @@ class ClosedLoop:
         pause = self._random.expovariate(1 / self._mean) if self._mean else 0.0
         heapq.heappush(self._turns, (now + pause, client.number, client))
 
+    def is_done(self, until: float) -> bool:
+        return True  # nobody's time comes but by an answer
+
 
 class OpenLoop:
     """`rate`: requests a second, of these clients in turn, evenly spaced."""
@@ -73,6 +79,9 @@ class OpenLoop:
     def answered(self, client: VirtualClient, now: float) -> None:
         """Arrivals do not wait for answers."""
 
+    def is_done(self, until: float) -> bool:
+        return self.next_due() > until
+
     def overdue(self, now: float) -> int:
         """Requests that should have been sent by now and were not."""
-        return max(0, int((now - self._begin) * self._rate) - self._arrived)
+        return max(0, int((now - self._begin) * self._rate) + 1 - self._arrived)

@@ -1,7 +1,7 @@
 """What a load test has found, as a Struct, as tables and verdicts, and as a chart."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from charts import Line, Panel, line_chart
@@ -15,6 +15,8 @@ from reporting import Section, Verdict
 
 GENERATOR_FULL: Final = 0.9
 """Of a core: from here on it is the generator that is measured."""
+MOST_UNSENT: Final = 0.01
+"""Of all requests: more that could not even be sent are more than an unlucky moment."""
 MOST_BUSY: Final = 0.001
 """Requests that may be refused for now, of all."""
 BROKEN_SHOWN: Final = 5
@@ -84,19 +86,36 @@ def _row(method: str, histogram: Histogram) -> MethodRow:
     return MethodRow(method, histogram.total, p50, p90, p99, p999, histogram.largest * 1000)
 
 
-def promise_verdicts(counts: dict[str, int], answers: int) -> list[Verdict]:
-    return [_promise_verdict(promise, counts.get(promise, 0), answers) for promise in PROMISES]
+class Examined(Struct, frozen=True):
+    """How often a promise could have been broken."""
+
+    count: int
+    what: str
 
 
-def _promise_verdict(promise: str, broken: int, answers: int) -> Verdict:
+def promise_verdicts(counts: Mapping[str, int], examined: Mapping[str, Examined]) -> list[Verdict]:
+    return [_promise_verdict(promise, counts.get(promise, 0), examined[promise]) for promise in PROMISES]
+
+
+def _promise_verdict(promise: str, broken: int, examined: Examined) -> Verdict:
     if broken:
         return Verdict(promise, f"broken {broken:,} times", kept=False)
-    return Verdict(promise, f"{answers:,} answers checked", True if answers else None)
+    return Verdict(promise, f"{examined.count:,} {examined.what}", True if examined.count else None)
 
 
 def busy_verdict(busy: int, sent: int) -> Verdict:
     promise = f"fewer than 1 of {1 / MOST_BUSY:,.0f} requests is refused because the store is busy"
     return Verdict(promise, f"{busy:,} of {sent:,}", busy <= sent * MOST_BUSY)
+
+
+def sent_verdict(not_sent: int, sent: int, own_cpu: float) -> Verdict:
+    """In the open loop: requests that could not be sent are missing in the latencies, and they waited longest."""
+    promise = f"a server takes what is sent at that rate: fewer than 1 of {1 / MOST_UNSENT:,.0f} requests is left over"
+    kept = not_sent <= sent * MOST_UNSENT
+    found = f"{not_sent:,} of {sent + not_sent:,}"
+    if not kept and own_cpu >= GENERATOR_FULL:
+        return Verdict(promise, f"{found}, but the generator was at its limit", None)
+    return Verdict(promise, found, kept)
 
 
 def limit_of(*, own_cpu: float, servers_cpu: float, cores: int, behind: bool, is_open: bool, thinks: bool) -> str:

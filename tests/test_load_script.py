@@ -5,17 +5,19 @@ import os
 import re
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 import trio
 import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.load_bench import answers, histograms
+from tests.load_bench import Bench, answer, answers, histograms, lists
 from tests.scripts import run_script, script
 
 paces, resources, reports = script("load_pace"), script("load_resources"), script("load_report")
@@ -200,9 +202,9 @@ def test_there_is_no_percentile_of_nothing() -> None:
 @pytest.mark.skipif(not resources.HAS_PROC, reason="there is no /proc here")
 def test_what_processes_take_is_summed_up(tmp_path: Path) -> None:
     """Of those that are there; a descriptor more is seen."""
-    before = resources.usage([os.getpid()], tmp_path)
+    before = resources.usage_of(os.getpid(), tmp_path)
     with (tmp_path / "file").open("w"):
-        after = resources.usage([os.getpid(), os.getpid(), 2**31 - 1], tmp_path)
+        after = resources.summed([resources.usage_of(pid, tmp_path) for pid in (os.getpid(), os.getpid(), 2**31 - 1)])
     assert after.descriptors == 2 * (before.descriptors + 1)
     assert after.threads == 2 * before.threads
     assert min(before.rss_kb, before.cpu_seconds) > 0
@@ -210,11 +212,11 @@ def test_what_processes_take_is_summed_up(tmp_path: Path) -> None:
 
 def test_of_no_process_nothing_is_known(tmp_path: Path) -> None:
     """NaN, not nothing."""
-    assert math.isnan(resources.usage([], tmp_path).rss_kb)
+    assert math.isnan(resources.summed([resources.usage_of(2**31 - 1, tmp_path)]).rss_kb)
 
 
 def samples(seconds: float, rss_mb: Any, descriptors: Any = lambda at: 15.0, tasks: Any = lambda at: 9.0) -> list[Any]:
-    """A hundred samples of a run."""
+    """A hundred samples of a run of eight servers, of which seven are as they should be."""
     times = [seconds * (number + 1) / 100 for number in range(100)]
     return [
         resources.Sample(
@@ -222,12 +224,17 @@ def samples(seconds: float, rss_mb: Any, descriptors: Any = lambda at: 15.0, tas
             answers_per_second=1.0,
             p50_ms=1.0,
             p99_ms=1.0,
-            rss_mb=rss_mb(at),
+            rss_mb=0.0,
             servers_cpu=0.1,
             own_cpu=0.1,
-            descriptors=descriptors(at),
-            threads=2.0,
-            tasks=tasks(at),
+            descriptors=0.0,
+            threads=0.0,
+            tasks=0.0,
+            servers=[
+                *[resources.Usage(40_000.0, 1.0, 15.0, 2.0, 9.0)] * 5,
+                resources.Usage(rss_mb(at) * 1024, 1.0, descriptors(at), 2.0, tasks(at)),
+                *[resources.Usage(rss_mb(0.0) * 1024, 1.0, 15.0, 2.0, tasks(0.0))] * 2,
+            ],
         )
         for at in times
     ]
@@ -243,13 +250,13 @@ def samples(seconds: float, rss_mb: Any, descriptors: Any = lambda at: 15.0, tas
         (7200.0, lambda at: 40.0 + at / 1800, True),
         (60.0, lambda at: 40.0 + at / 10, None),
         (60.0, lambda at: 40.0 + at * 2, False),
-        (7200.0, lambda at: math.nan, None),
     ],
-    ids=["flat", "warm-up", "a peak", "10 MB an hour", "2 MB an hour", "too short", "short and steep", "no /proc"],
+    ids=["flat", "warm-up", "a peak", "10 MB an hour", "2 MB an hour", "too short", "short and steep"],
 )
 def test_memory_is_judged_by_the_trend_of_the_second_half(seconds: float, rss_mb: Any, expected: bool | None) -> None:
-    """Warm-up and peaks do not count, and a short run only if there is no doubt."""
-    found = resources.leak_verdicts(samples(seconds, rss_mb), 1, limit_kb_per_hour=4096)
+    """Of each server, however many others are as they should be. Warm-up and peaks do not count; a short run only if
+    there is no doubt."""
+    found = resources.leak_verdicts(samples(seconds, rss_mb), limit_kb_per_hour=4096)
     assert found[0].kept is expected
 
 
@@ -269,20 +276,18 @@ def test_descriptors_and_tasks_must_not_grow(
     seconds: float, numbers: Any, expected: bool | None, what: str, row: int
 ) -> None:
     """By one for each server, over the second half; in a short run, by many."""
-    found = resources.leak_verdicts(samples(seconds, lambda at: 40.0, **{what: numbers}), 1, limit_kb_per_hour=4096)
+    found = resources.leak_verdicts(samples(seconds, lambda at: 40.0, **{what: numbers}), limit_kb_per_hour=4096)
     assert found[row].kept is expected
     assert [verdict.kept for verdict in found[1:] if verdict is not found[row]] == [True, True]
 
 
-def test_tasks_that_nobody_counts_are_not_judged() -> None:
-    """Another server does not tell how many it has."""
-    uncounted = samples(7200.0, lambda at: 40.0, tasks=lambda at: math.nan)
-    assert [verdict.kept for verdict in resources.leak_verdicts(uncounted, 1, limit_kb_per_hour=4096)] == [
-        True,
-        True,
-        True,
-        None,
-    ]
+def test_what_nobody_counts_is_not_judged() -> None:
+    """Another server does not tell how many tasks it has; without /proc, nothing is known."""
+    usages = [resources.Usage(40_000.0, 1.0, 15.0, 2.0, math.nan)]
+    untold = [msgspec.structs.replace(sample, servers=usages) for sample in samples(7200.0, lambda at: 40.0)]
+    unknown = [msgspec.structs.replace(sample, servers=[resources.UNKNOWN]) for sample in untold]
+    for found, expected in ((untold, [True, True, True, None]), (unknown, [None] * 4)):
+        assert [verdict.kept for verdict in resources.leak_verdicts(found, limit_kb_per_hour=4096)] == expected
 
 
 def test_tasks_are_counted_as_they_begin_and_end(tmp_path: Path) -> None:
@@ -311,7 +316,7 @@ def test_tasks_are_counted_as_they_begin_and_end(tmp_path: Path) -> None:
 
 def test_a_run_without_samples_is_not_judged() -> None:
     """It is neither kept nor broken."""
-    assert [verdict.kept for verdict in resources.leak_verdicts([], 1, limit_kb_per_hour=1)] == [None] * 4
+    assert [verdict.kept for verdict in resources.leak_verdicts([], limit_kb_per_hour=1)] == [None] * 4
 
 
 # Pace.
@@ -325,7 +330,34 @@ def test_the_open_loop_counts_from_the_time_at_which_a_request_was_due() -> None
     """However late its sender comes; what is left at the end is counted, too."""
     pace = paces.OpenLoop([Client()], begin=10.0, rate=4.0)
     assert [due for due, _ in pace.due(10.6)] == [10.0, 10.25, 10.5]
-    assert (pace.next_due(), pace.overdue(12.0)) == (10.75, 5)
+    assert (pace.next_due(), pace.overdue(12.0)) == (10.75, 6)
+
+
+async def test_what_was_due_before_the_end_is_asked_after_it(autojump_clock: trio.testing.MockClock) -> None:
+    """A server that was stuck to the end is not the better for it; nobody else begins to ask then."""
+    bench = Bench()
+    stuck = trio.Event()
+    sent: list[float] = []
+
+    async def flush() -> None:
+        if not sent:
+            await stuck.wait()
+        sent.append(trio.current_time())
+        bench.pipe._outbox.clear()
+        for request in bench.asked:
+            bench.say(answer(request, {}))
+
+    bench.pipe._flush = flush
+    bench.client._deck = [lists.sound] * 100
+    begin = trio.current_time()
+    pace = paces.OpenLoop([bench.client], begin=begin, rate=1.0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(bench.pipe.drive, pace, until=begin + 5))
+        await trio.sleep(5.5)
+        stuck.set()
+    assert pace.overdue(begin + 5) == 0
+    assert bench.measured.answers.by_kind["ping"].total == 6  # at 0, 1, 2, 3, 4 and 5
+    assert bench.measured.lateness.largest == pytest.approx(4.5)
 
 
 def test_the_closed_loop_waits_for_the_answer() -> None:
@@ -357,10 +389,21 @@ def test_it_is_said_when_the_generator_is_the_limit(
     assert found == expected
 
 
-def test_a_run_without_answers_keeps_no_promise() -> None:
+def test_a_promise_that_nothing_was_held_against_is_not_kept() -> None:
     """A check that checked nothing says nothing good."""
-    found = reports.promise_verdicts({answers.ONCE: 1}, 0)
-    assert [verdict.kept for verdict in found] == [False, *[None] * 5]
+    examined = {promise: reports.Examined(0, "answers") for promise in answers.PROMISES}
+    examined[answers.TYPED] = reports.Examined(1_000, "answers")
+    found = reports.promise_verdicts({answers.ONCE: 1}, examined)
+    assert [verdict.kept for verdict in found] == [False, True, *[None] * 4]
+    assert found[1].found == "1,000 answers"
+
+
+@pytest.mark.parametrize(
+    ("not_sent", "own_cpu", "kept"), [(0, 0.1, True), (10, 0.1, True), (11, 0.1, False), (11, 0.95, None)]
+)
+def test_a_server_must_take_what_is_sent_at_the_rate(not_sent: int, own_cpu: float, kept: bool | None) -> None:
+    """Else what waited longest would be missing in the latencies; unless it was the generator that could do no more."""
+    assert reports.sent_verdict(not_sent, 1_000, own_cpu).kept is kept
 
 
 def test_too_many_busy_answers_break_a_promise() -> None:
