@@ -1,5 +1,6 @@
 """What all commands have in common: how they are found, what they say of mistakes, and their exit codes."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from modes_actor.cli import arguments
 from modes_actor.cli.arguments import SUMMARIES, load_command
 from modes_actor.cli.commands import modes
 from tests.command_line import Shell
+from tests.kept_sessions import keep
 from tests.process import COMMAND, ROOT
 
 EVERY_COMMAND = [
@@ -64,6 +66,29 @@ def test_wrong_usage_is_one_line(shell: Shell, words: str, sentence: str) -> Non
 def test_json_may_be_asked_for_on_either_side(shell: Shell) -> None:
     """As every other option."""
     assert shell.run("--json", "modes", "show", "code").json() == shell.run("modes", "show", "code", "--json").json()
+
+
+SAMPLES = {
+    "install": "--client vscode --dry-run",
+    "uninstall": "--client vscode --dry-run",
+    "modes show": "code",
+    "new": "docs --dry-run",
+    "explain": "read_file",
+    "sessions show": "{session}",
+    "sessions close": "{session}",
+    "completion": "bash",
+}
+"""What commands need to be told that do nothing alone."""
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY_COMMAND if name not in {"config", "health supervise"}])
+def test_the_answer_of_every_command_can_be_one_json_value(shell: Shell, name: str) -> None:
+    """`config` alone does nothing; `health supervise` speaks MCP, and refuses the option."""
+    session = keep(shell)
+    words = SAMPLES.get(name, "").format(session=session.session_id).split()
+    ran = shell.run(*name.split(), *words, "--json")
+    assert (ran.code, ran.err) in ((0, ""), (1, ""))
+    assert isinstance(json.loads(ran.out), dict | list)
 
 
 def test_an_unusable_configuration_stops_any_command(shell: Shell) -> None:

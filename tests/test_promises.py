@@ -13,6 +13,7 @@ from modes_actor.actor.limits import Limits
 from modes_actor.actor.subscriptions import Event
 from modes_actor.cli import log_file
 from modes_actor.config import Config
+from modes_actor.modes import decisions
 from modes_actor.server import Server
 from modes_actor.sessions import tables
 from modes_actor.surface import roots
@@ -92,7 +93,7 @@ async def test_more_tasks_than_may_be_in_flight_are_all_created(tmp_path: Path) 
 
 
 def test_the_bounds_are_the_promised_ones() -> None:
-    """16 MiB a line, 8 MiB of answers, 1,024 requests, 64 questions, 64 streams, 5 seconds at the end, 1 MiB of log."""
+    """Of lines, answers, requests, questions and streams; of the end, of a pattern, and of the log."""
     mebibyte = 1024 * 1024
     assert Limits() == Limits(
         line_bytes=16 * mebibyte,
@@ -104,6 +105,7 @@ def test_the_bounds_are_the_promised_ones() -> None:
         drain_seconds=5.0,
     )
     assert (Config().limits.max_line_bytes, roots.WAITING) == (16 * mebibyte, 64)
+    assert decisions.PATTERN_SECONDS == 0.05
     assert (mebibyte, 3) == (log_file.LIMIT, log_file.KEPT)
 
 

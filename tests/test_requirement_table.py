@@ -21,6 +21,23 @@ ARCHITECTURE: Final = ROOT.parent / "shared" / "ARCHITECTURE.md"
 LATER: Final = {"asking 4", "toolset 3"}
 """The only rows that may have no proof, because what they are about is not built."""
 HEADINGS: Final = {"label", "---"}
+ROWS_OF: Final = {
+    "The way of one message": "way",
+    "Rooms and doors": "room",
+    "Who is asking": "asking",
+    "Toolsets": "toolset",
+    "Protocol: two eras, one core": "era",
+    "Errors": "error",
+    "Decisions where the seeds disagree": "decision",
+    "Promises the house keeps": "promise",
+}
+"""The sections of the architecture, and what the labels of their rows begin with."""
+RUN_BY_TESTS: Final = {
+    name
+    for test in (ROOT / "tests").glob("test_*.py")
+    for name in re.findall(r"\brun_script\(\s*\"(\w+\.py)\"", test.read_text(encoding="utf-8"))
+}
+"""Scripts that some test starts, so that they can never rot."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -81,6 +98,14 @@ def test_every_error_of_the_readme_has_its_row() -> None:
     assert sorted(promised("readme error")) == sorted(row[0] for row in readme_table("| what is wrong | answer |"))
 
 
+@pytest.mark.parametrize(
+    ("kind", "heading"), [("command", "| command | what it does |"), ("script", "| script | what it does |")]
+)
+def test_every_command_and_script_of_the_readme_has_its_row(kind: str, heading: str) -> None:
+    """As it is written there, and no other has one."""
+    assert promised(f"readme {kind}") == [row[0] for row in readme_table(heading)]
+
+
 def test_every_invariant_of_the_readme_has_its_row() -> None:
     """In its own words, and no other has one."""
     invariants = re.findall(r"^\*Architecture Invariant:\* (.*?)\n\n", README, re.DOTALL | re.MULTILINE)
@@ -116,6 +141,14 @@ def test_every_row_of_the_architecture_has_its_label(kind: str, heading: str, on
     assert labels(kind) == list(range(1, there + 1))
 
 
+@pytest.mark.skipif(not ARCHITECTURE.is_file(), reason="the plan of the house lies beside a clone, not in it")
+def test_every_section_of_the_architecture_has_rows() -> None:
+    """Of prose nobody can count what it promises; but none of it is passed by."""
+    sections = re.findall(r"^## (.*)$", ARCHITECTURE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sections == list(ROWS_OF)
+    assert [section for section, kind in ROWS_OF.items() if not labels(kind)] == []
+
+
 def test_no_label_is_there_twice() -> None:
     """Whoever refers to one means one row."""
     assert [label for label, times in Counter(row.label for row in ROWS).items() if times > 1] == []
@@ -142,6 +175,9 @@ def test_a_proof_is_there_and_is_run(proof: str) -> None:
         module = parsed(ROOT / file)
         assert name in functions(module)
         assert not is_left_out(module, functions(module)[name])
+    else:
+        assert 'if __name__ == "__main__":' in (ROOT / file).read_text(encoding="utf-8")
+        assert Path(file).name in RUN_BY_TESTS
 
 
 @cache

@@ -1,5 +1,6 @@
 """Sessions and tasks: what may be done to them, what they say of each other, and when they end."""
 
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -112,6 +113,13 @@ async def test_ids_have_their_form_and_are_never_the_same(desk: Desk) -> None:
     }
     assert forms == {("sess_", 32, "task_", True, True)}
     assert len({each.session_id for each in made} | {each.task.task_id for each in made}) == 40
+
+
+async def test_ids_come_from_where_nobody_can_guess_them(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of their digits are random, and by the generator that is made for secrets."""
+    monkeypatch.setattr(secrets, "token_hex", lambda size: "ab" * size)
+    made = await desk.sessions.create("code", None, None)
+    assert (made.session_id, made.task.task_id) == (f"sess_{'ab' * 16}", f"task_{'ab' * 8}")
 
 
 @pytest.mark.parametrize("text", ["", "a\0b", "🦘 \u2028 'quoted' --", "x" * 1_000_000], ids=["", "nul", "odd", "long"])
