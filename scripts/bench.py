@@ -34,11 +34,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench_contenders import BARE_LOOP, OURS, PYTHON_SDK, TYPESCRIPT_SDK, Contender, contenders
+from bench_contenders import BARE_LOOP, IMPORTS, OURS, PYTHON_SDK, TYPESCRIPT_SDK, Contender, contenders
 from bench_floods import FLOODS, Flood, flood
 from bench_growth import Growth, measure_growth
 from bench_side_by_side import METRICS, Measured, combine, measure
-from bench_tools import ROOT, BenchError, Child
+from bench_tools import ROOT, BenchError
 from charts import Bars, bar_chart
 from msgspec import Struct, structs
 from reporting import Progress, Section, Verdict, common_options, emit, options_parser, table
@@ -54,7 +54,7 @@ class StartUp(Struct, frozen=True):
     ours_ms: float
     """From the start of the process to its first answer."""
     imports_ms: float
-    """`python -c "import trio, msgspec"`, from its start to its exit."""
+    """From the start of a process that imports trio and msgspec to what it says once it has them."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -177,11 +177,14 @@ def _megabytes(promise: str, found: float, limit: float) -> Verdict:
 
 
 def _start_up_seconds(ours: Contender, parent: Path) -> tuple[float, float]:
+    """Ours and the imports, each from its start to its first line: how long it takes to end is not in it."""
     with ours.start(Path(tempfile.mkdtemp(dir=parent))) as child:
         start_up = child.handshake()
         child.finish()
-    with Child("the import of trio and msgspec", ["-c", "import trio, msgspec"]) as child:
-        return start_up, child.finish()
+    with IMPORTS.start(Path(tempfile.mkdtemp(dir=parent))) as child:
+        imports = child.first_line()
+        child.finish()
+    return start_up, imports
 
 
 # What is shown.

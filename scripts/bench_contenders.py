@@ -78,6 +78,12 @@ for line in sys.stdin.buffer:
         flush()
 """
 
+IMPORTING: Final = """
+import sys, trio, msgspec
+print(flush=True)
+sys.stdin.read()
+"""
+
 OURS: Final = "modes-actor"
 BARE_LOOP: Final = "bare msgspec loop"
 PYTHON_SDK: Final = "Python SDK"
@@ -96,6 +102,10 @@ class Contender(Struct, frozen=True):
     def start(self, home: Path) -> Child:
         environment = {"HOME": str(home), "FASTMCP_CHECK_FOR_UPDATES": "off", "FASTMCP_LOG_LEVEL": "ERROR"}
         return Child(self.name, self.arguments, program=self.program, environment=environment)
+
+
+IMPORTS: Final = Contender("the import of trio and msgspec", sys.executable, ("-c", IMPORTING), 0, has_tools=False)
+"""What our server stands on, and no server: it says an empty line once it is there, and ends when its input does."""
 
 
 def contenders(directory: Path, *, less: int, peers: bool) -> Iterator[Contender]:

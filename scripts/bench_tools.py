@@ -136,6 +136,11 @@ class _Room:
 _room: Final = _Room()
 
 
+def _inherited() -> dict[str, str]:
+    """Installed packages come compiled; a server of this tree must be allowed to keep what it compiled, as they did."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 class Child:
     """A process with pipes, killed after `WATCHDOG_SECONDS`: nothing that waits for it waits forever."""
 
@@ -156,7 +161,7 @@ class Child:
             stdin=PIPE,
             stdout=PIPE,
             cwd=ROOT,
-            env={**os.environ, **(environment or {})},
+            env={**_inherited(), **(environment or {})},
         )
         assert self._process.stdin is not None
         assert isinstance(self._process.stdout, FileIO)  # without a buffer
@@ -184,11 +189,15 @@ class Child:
     def handshake(self) -> float:
         """Initialize the session. Returns the seconds from the start of the process to its answer."""
         self.write(INITIALIZE)
-        answer = self.read_lines(1)
-        took = time.perf_counter() - self._begin
-        self.check(answer, PING, range(1))
+        took = self.first_line()
+        self.check(_room.read(), PING, range(1))
         self.write(INITIALIZED)
         return took
+
+    def first_line(self) -> float:
+        """Wait for it. Returns the seconds from the start of the process until it was there."""
+        self._wait_for(1)
+        return time.perf_counter() - self._begin
 
     def exchange(self, kind: Kind, numbers: range, *, answer_bytes: float = 0.0) -> Exchanged:
         """Write all requests while reading the answers, which are expected to be so long on average."""
@@ -242,12 +251,11 @@ class Child:
     def read_to_end(self) -> bytes:
         return self._output.readall()
 
-    def finish(self) -> float:
-        """Close the input and wait for a good end. Returns the seconds from start to end."""
+    def finish(self) -> None:
+        """Close the input and wait for a good end."""
         self.stdin.close()
         if code := self._process.wait():
             raise self.failure(f"ended with exit code {code}")
-        return time.perf_counter() - self._begin
 
     def memory_mb(self) -> float:
         """Resident memory; NaN where there is no /proc to tell it."""

@@ -89,6 +89,34 @@ def _fields(report: Any) -> dict[str, Any]:
     return {name: getattr(report, name) for name in report.__struct_fields__}
 
 
+def test_importing_is_measured_until_it_is_done_and_not_until_the_process_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As our server is, until its first answer: the clock is looked at before an end is waited for."""
+    told: list[str] = []
+
+    class Told(tools.Child):  # type: ignore[misc, name-defined]  # mypy does not know the modules of scripts
+        def first_line(self) -> float:
+            told.append("line")
+            return float(super().first_line())
+
+        def finish(self) -> None:
+            told.append("end")
+            super().finish()
+
+    monkeypatch.setattr(script("bench_contenders"), "Child", Told)
+    ours, *_ = bench.contenders(tmp_path, less=1, peers=False)
+    took = bench._start_up_seconds(ours, tmp_path)
+    assert (told, min(took) > 0) == (["line", "end"] * 2, True)
+
+
+def test_a_server_may_keep_what_it_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the installed packages beside it did, whatever this shell says; else its start-up is that of a compiler."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    with tools.Child("one that tells", ["-c", "import sys; print(sys.dont_write_bytecode)"]) as child:
+        assert child.read_to_end() == b"False\n"
+
+
 PINGS = range(1, 4)
 
 
