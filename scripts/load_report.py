@@ -190,7 +190,11 @@ def chart(report: Report) -> str:
 
     panels = [
         Panel("Answers per second", [line("answers", lambda each: each.answers_per_second)]),
-        Panel("Latency, ms", [line("p50", lambda each: each.p50_ms), line("p99", lambda each: each.p99_ms)], "{:,.2f}"),
+        Panel(
+            "Latency, ms",
+            [line("p50", lambda each: each.p50_ms), line("p99", lambda each: each.p99_ms)],
+            is_log=True,  # they lie orders of magnitude apart
+        ),
         Panel("Memory of all servers, MB", [line("RSS", lambda each: each.rss_mb)], "{:,.1f}"),
         Panel(
             "CPU, cores",

@@ -9,7 +9,7 @@ import pytest
 
 from tests.scripts import run_script, script
 
-bench, tools, charts = script("bench"), script("bench_tools"), script("charts")
+bench, tools = script("bench"), script("bench_tools")
 
 
 def test_the_benchmark_measures_everyone_and_everything(tmp_path: Path) -> None:
@@ -157,14 +157,3 @@ def test_the_readme_gets_the_tables_and_the_chart(tmp_path: Path, monkeypatch: p
     assert text.endswith(f"{picture}\n\n{bench.END_IN_README}\nafter\n")
     assert "old" not in text
     ElementTree.parse(tmp_path / "scripts" / "bench.svg")
-
-
-def test_a_chart_is_drawn_of_any_numbers() -> None:
-    """Also where some are missing, zero, or all the same."""
-    bars = charts.bar_chart(
-        "<b>", [charts.Bars("a & b", {"x": 1.0, "y": 1e6, "z": float("nan")}), charts.Bars("0", {"x": 0.0})]
-    )
-    line = charts.Line("l", [(0.0, 0.0), (1.0, 2.0)])
-    lines = charts.line_chart("t", [charts.Panel("p", [line, charts.Line("none", [])])], across="seconds")
-    for drawn in (bars, lines, charts.line_chart("t", [charts.Panel("p", [])], across="s")):
-        ElementTree.fromstring(drawn)
