@@ -19,7 +19,7 @@ depends on where the scheduler puts them: on identical code its ratio can differ
 are what is claimed, never absolute numbers.
 
 `--readme` puts the tables into README.md and the chart into scripts/bench.svg. Exit code: 0 if no target is missed, 1
-if one is, 2 if a server failed. MB are 10^6 bytes.
+if one is, 2 if a server failed or it was interrupted. MB are 10^6 bytes.
 """
 
 import itertools
@@ -41,7 +41,7 @@ from bench_side_by_side import METRICS, Measured, combine, measure
 from bench_tools import ROOT, BenchError
 from charts import Bars, bar_chart
 from msgspec import Struct, structs
-from reporting import Progress, Section, Verdict, common_options, emit, options_parser, table
+from reporting import Progress, Section, Verdict, common_options, emit, interruptible, options_parser, table
 
 SIDE_BY_SIDE_IN_README = "<!-- figures: scripts/bench.py --readme -->"
 END_IN_README = "<!-- end of figures -->"
@@ -307,4 +307,4 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(interruptible(main))

@@ -3,7 +3,6 @@
 import math
 import os
 import select
-import threading
 from typing import Final
 
 from bench_tools import PING, Child, Kind, trouble_with
@@ -59,8 +58,7 @@ def flood(kind: Kind, patience: float) -> Flood:
             memory.append(child.memory_mb())
         os.set_blocking(child.stdin.fileno(), True)
         # The last line may be half written: complete it, so that every request has an answer.
-        writer = threading.Thread(target=child.write, args=[rest], kwargs={"last": True}, daemon=True)
-        writer.start()
+        writer = child.start_writing(rest, last=True)
         answers = child.read_to_end()
         writer.join()
         child.finish()

@@ -162,10 +162,12 @@ class Child:
             stdout=PIPE,
             cwd=ROOT,
             env={**_inherited(), **(environment or {})},
+            process_group=0,  # a Ctrl-C is for this script, which ends what it started
         )
         assert self._process.stdin is not None
         assert isinstance(self._process.stdout, FileIO)  # without a buffer
         self.stdin, self._output = self._process.stdin, self._process.stdout
+        self._writer: threading.Thread | None = None
         self._watchdog = threading.Timer(WATCHDOG_SECONDS, self._expire)
         self._watchdog.start()
 
@@ -173,8 +175,10 @@ class Child:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._watchdog.cancel()
         self._process.kill()
+        self._watchdog.cancel()
+        if self._writer is not None:
+            self._writer.join()  # nobody reads any more what it writes; and only then may its pipe be closed
         self._process.__exit__(None, None, None)
 
     def _expire(self) -> None:
@@ -201,10 +205,10 @@ class Child:
 
     def exchange(self, kind: Kind, numbers: range, *, answer_bytes: float = 0.0) -> Exchanged:
         """Write all requests while reading the answers, which are expected to be so long on average."""
-        writer = threading.Thread(target=self.write, args=[lines_of(kind, numbers)], daemon=True)
+        requests = lines_of(kind, numbers)
         _room.make(int(len(numbers) * answer_bytes * 1.1) + READ_SIZE)
         begin = time.perf_counter()
-        writer.start()
+        writer = self.start_writing(requests)
         self._wait_for(len(numbers))
         took = time.perf_counter() - begin
         writer.join()
@@ -239,6 +243,12 @@ class Child:
             pass
         if last:
             self.stdin.close()
+
+    def start_writing(self, requests: bytes | memoryview, *, last: bool = False) -> threading.Thread:
+        """Write while this thread reads."""
+        self._writer = threading.Thread(target=self.write, args=[requests], kwargs={"last": last}, daemon=True)
+        self._writer.start()
+        return self._writer
 
     def read_lines(self, count: int) -> bytes:
         self._wait_for(count)

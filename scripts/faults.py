@@ -11,6 +11,7 @@ with the reason, and count neither as kept nor as broken.
 import argparse
 import math
 import shlex
+import signal
 import sys
 import tempfile
 import time
@@ -32,7 +33,7 @@ from charts import Bars, bar_chart
 from faults_scene import Fault, NotRecovered, Outcome, Scene, Skipped
 from faults_server import Gone, NotAnswered, Refused
 from msgspec import Struct
-from reporting import WORDS, Options, Progress, Section, Verdict, common_options, emit, options_parser
+from reporting import WORDS, Options, Progress, Section, Verdict, common_options, emit, interruptible, options_parser
 
 FAULTS: Final[dict[str, Fault]] = {
     fault.name: fault
@@ -77,17 +78,28 @@ def run(faults: Sequence[Fault], options: Options, server: str) -> Report:
 
 
 async def watched(fault: Fault, scene: Scene, progress: Progress, number: int) -> Outcome:
-    """Bring the fault upon servers, and show how that goes."""
+    """Bring the fault upon servers, and show how that goes. After a Ctrl-C, raises `KeyboardInterrupt`."""
+    outcome: Outcome | None = None
 
     async def show() -> None:
         while True:
             progress.show(number + scene.share_over, f"{fault.name}, {scene.outcome.injected:,} times")
             await trio.sleep(SHOWN_EVERY)
 
-    async with trio.open_nursery() as showing:
-        showing.start_soon(show)
-        outcome = await bring_upon(fault, scene)
-        showing.cancel_scope.cancel()
+    # As an exception, a Ctrl-C could come between any two lines, and another one while servers end.
+    with trio.open_signal_receiver(signal.SIGINT) as signals:
+
+        async def stop_when_told() -> None:
+            async for _ in signals:
+                watching.cancel_scope.cancel()
+
+        async with trio.open_nursery() as watching:
+            watching.start_soon(show)
+            watching.start_soon(stop_when_told)
+            outcome = await bring_upon(fault, scene)
+            watching.cancel_scope.cancel()
+    if outcome is None:
+        raise KeyboardInterrupt
     return outcome
 
 
@@ -176,4 +188,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(interruptible(main))

@@ -1,13 +1,14 @@
 """What the proofs and benchmarks share: options, progress, verdicts, tables, JSON, and the exit code.
 
 A script measures or breaks something, fills a Struct of its own, and hands it to `emit` with what it found out. The
-exit code is 0 if every promise was kept, 1 if one was broken, 2 if the script could not do its work.
+exit code is 0 if every promise was kept, 1 if one was broken, 2 if the script could not do its work or
+was interrupted.
 """
 
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -121,6 +122,19 @@ def emit(report: Struct, sections: Sequence[Section], verdicts: Sequence[Verdict
         )
         print("\n\n".join(table(each) for each in (*sections, judged)))
     return 1 if any(verdict.kept is False for verdict in verdicts) else 0
+
+
+def interruptible(main: Callable[[], int]) -> int:
+    """What `main` returns; if Ctrl-C ends it, 2, and a line instead of a traceback: no promise was found broken."""
+    try:
+        return main()
+    except KeyboardInterrupt:
+        pass
+    except BaseExceptionGroup as group:
+        if group.subgroup(KeyboardInterrupt) is None:
+            raise  # otherwise the rest is what came of the interruption
+    print("Interrupted.", file=sys.stderr)
+    return 2
 
 
 def table(section: Section, *, markdown: bool = False) -> str:

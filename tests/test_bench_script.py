@@ -1,5 +1,6 @@
 """The benchmark runs, sees wrong answers, and judges by what it was told."""
 
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -7,7 +8,8 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from tests.scripts import run_script, script
+from tests.interrupted import CLEANLY, TELLING, run_interrupted
+from tests.scripts import SCRIPTS, run_script, script
 
 bench, tools = script("bench"), script("bench_tools")
 
@@ -23,6 +25,26 @@ def test_the_benchmark_measures_everyone_and_everything(tmp_path: Path) -> None:
     assert [len(report["growth"][kind]) for kind in ("modes", "sessions", "answers")] == [2, 3, 4]
     assert [each["trouble"] for each in report["floods"]] == [None]
     assert (ran.code == 1) == any(verdict["kept"] is False for verdict in report["verdicts"])
+
+
+RUN_WITH_ANOTHER_PEER = """
+import runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
+path, peer = sys.argv[1:]
+sys.path.insert(0, path)
+import bench_contenders
+bench_contenders.LOW_LEVEL = peer
+sys.argv = ["bench.py", "--quick"]
+runpy.run_path(f"{path}/bench.py", run_name="__main__")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc to tell which processes there are")
+def test_interrupted_nothing_is_left_behind(tmp_path: Path) -> None:
+    """No server, even if it is one that does not end by itself, and no directory; and no target was missed."""
+    stubborn = f"{TELLING}while True: signal.pause()"
+    command = [sys.executable, "-c", RUN_WITH_ANOTHER_PEER, str(SCRIPTS), stubborn]
+    assert run_interrupted(command, tmp_path) == CLEANLY
 
 
 def test_rounds_are_as_many_as_were_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,8 @@ from modes_actor.surface.mode_results import (
     ToldModeChange,
     Validation,
 )
-from tests.scripts import run_script, script
+from tests.interrupted import CLEANLY, TELLING, run_interrupted
+from tests.scripts import SCRIPTS, run_script, script
 
 faults, ledgers, servers = script("faults"), script("faults_ledger"), script("faults_server")
 clocks, projects, scenes = script("faults_clock"), script("faults_project"), script("faults_scene")
@@ -92,6 +93,15 @@ def test_a_server_that_breaks_a_promise_is_found_out(
     words = ("--only", fault, "--duration", "0.5", "--seed", "7", "--json", "--server", server)
     ran = run_script("faults.py", *words, home=tmp_path)
     assert (ran.code, broken(ran.json())) == (1, promises), ran.err
+
+
+@linux_only
+@pytest.mark.parametrize("fault", ["kill", "full", "vanishing"])
+def test_interrupted_nothing_is_left_behind(fault: str, tmp_path: Path) -> None:
+    """No server, no directory, no mount; and nothing was broken, as far as anybody knows."""
+    server = shlex.join([sys.executable, "-c", f"import sys\n{TELLING}{SERVE}"])
+    words = ("--only", fault, "--duration", "60", "--server", server)
+    assert run_interrupted([sys.executable, str(SCRIPTS / "faults.py"), *words], tmp_path) == CLEANLY
 
 
 def test_faults_are_listed_and_unknown_ones_refused(tmp_path: Path) -> None:
