@@ -4,17 +4,18 @@ import sqlite3
 import sys
 import time
 from contextlib import AbstractAsyncContextManager, closing
+from datetime import datetime
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Final
 
 from faults_clockwork import VARIABLE
 from faults_ledger import Kept, examples
-from faults_scene import Fault, Scene, at_once, pause
+from faults_scene import Fault, Scene, Skipped, at_once, pause
 from faults_server import Refused, Server
 from msgspec import Struct, field
 
-from modes_actor.surface.mode_results import TaskDetails
+from modes_actor.surface.mode_results import TaskCreated, TaskDetails
 
 TIMEOUT: Final = 100.0
 """Seconds of the servers' clock."""
@@ -50,17 +51,44 @@ class Clock:
         fresh.replace(self.file)
 
 
+def is_ours(scene: Scene) -> bool:
+    return tuple(scene.ground.command) == DEFAULT_COMMAND
+
+
 def server_of(scene: Scene, clock: Clock) -> AbstractAsyncContextManager[Server]:
     """Another server than ours has to heed the file by itself."""
     clockwork = (sys.executable, str(Path(__file__).with_name("faults_clockwork.py")))
     return scene.ground.server(
-        clockwork if tuple(scene.ground.command) == DEFAULT_COMMAND else None,
+        clockwork if is_ours(scene) else None,
         **{
             VARIABLE: str(clock.file),
             "ROO_SESSION_TIMEOUT": str(TIMEOUT),
             "ROO_CLEANUP_INTERVAL": str(CLEAN_UP),
         },
     )
+
+
+async def heeded_clock(scene: Scene) -> Clock:
+    """A clock that the servers go by. Raises `Skipped` if another server than ours does not."""
+    time_of = Clock(scene.ground.directory)
+    if is_ours(scene):
+        return time_of
+    time_of.jump(FARTHEST)
+    async with server_of(scene, time_of) as server:
+        task = await server.use("create_task", TaskCreated, mode_slug="code")
+        told = await server.use("get_task_info", TaskDetails, session_id=task.session_id)
+    if not is_near(told.created_at, time_of.now()):
+        raise Skipped(f"this server's clock cannot be set: it does not heed the file that {VARIABLE} names")
+    time_of.jump(-FARTHEST)
+    scene.ground.new_store()
+    return time_of
+
+
+def is_near(told: str, now: float) -> bool:
+    try:
+        return abs(datetime.fromisoformat(told).timestamp() - now) < FARTHEST / 2
+    except ValueError:
+        return False
 
 
 class Watched(Struct, eq=False):
@@ -118,7 +146,7 @@ class Sessions(Struct):
 
 async def clock(scene: Scene) -> None:
     """Sessions are used, the clock jumps, and some of them are asked for. The others stay as they are."""
-    time_of, sessions = Clock(scene.ground.directory), Sessions()
+    time_of, sessions = await heeded_clock(scene), Sessions()
     jumps = cycle(scene.random.sample(JUMPS, len(JUMPS)))
     for _ in scene.rounds():
         async with server_of(scene, time_of) as server:
@@ -174,6 +202,7 @@ class Looks(Struct):
 
 async def expiry(scene: Scene) -> None:
     """Most of some thousand sessions expire at the same time; a few were used meanwhile."""
+    await heeded_clock(scene)
     looks = Looks()
     cleaned = [await _expire_many(scene, looks) for _ in scene.rounds()]
     scene.judge_file()

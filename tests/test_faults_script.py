@@ -96,6 +96,16 @@ def test_a_server_that_breaks_a_promise_is_found_out(
 
 
 @linux_only
+def test_a_server_whose_clock_cannot_be_set_is_not_blamed_for_it(tmp_path: Path) -> None:
+    """It expires sessions by the machine's clock, as it should; those whose clock can be set are judged by it."""
+    server = shlex.join([sys.executable, "-c", f"import sys\n{SERVE}"])
+    words = ("--only", "clock,expiry", "--duration", "0.5", "--seed", "7", "--json", "--server", server)
+    ran = run_script("faults.py", *words, home=tmp_path)
+    reason = "skipped: this server's clock cannot be set: it does not heed the file that FAULTS_CLOCK names"
+    assert (ran.code, [(each["found"], each["kept"]) for each in ran.json()["verdicts"]]) == (0, [(reason, None)] * 2)
+
+
+@linux_only
 @pytest.mark.parametrize("fault", ["kill", "full", "vanishing"])
 def test_interrupted_nothing_is_left_behind(fault: str, tmp_path: Path) -> None:
     """No server, no directory, no mount; and nothing was broken, as far as anybody knows."""
@@ -368,6 +378,14 @@ async def test_a_decision_that_no_version_gives_is_found(other: dict[str, tuple[
     asked, kept = projects.Asked(), ledgers.Kept("sess_1234", [])
     await asked.about(Decider(**DECISIONS | other), kept)
     assert len(asked.wrong) == len(other)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"), [("2026-01-01T00:00:09Z", True), ("2026-01-01T08:00:00Z", False), ("soon", False)]
+)
+def test_whether_a_clock_is_heeded_shows_in_what_a_server_tells(told: str, *, expected: bool) -> None:
+    """Within hours, which no two clocks of a machine differ by."""
+    assert clocks.is_near(told, 1_767_225_600.0) is expected
 
 
 def test_a_session_must_live_or_have_expired_by_the_latest_clock_since_its_last_use() -> None:
