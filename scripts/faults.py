@@ -122,12 +122,23 @@ def first_of(group: BaseException) -> str:
 
 
 def show(report: Report) -> list[Section]:
-    header = ("fault", "verdict", "injected", "acknowledged", "lost", "answered twice", "recovery median", "max")
+    header = (
+        "fault",
+        "verdict",
+        "injected",
+        "ways",
+        "acknowledged",
+        "lost",
+        "answered twice",
+        "recovery median",
+        "max",
+    )
     rows = [
         (
             outcome.fault,
             WORDS[outcome.kept],
             f"{outcome.injected:,}",
+            outcome.tried,
             f"{outcome.acknowledged:,}",
             f"{outcome.lost:,}",
             f"{outcome.twice:,}",

@@ -5,12 +5,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from itertools import cycle
 from pathlib import Path
 from typing import Final
 
 import trio
-from faults_scene import Fault, Scene, enough
+from faults_scene import Fault, Scene
 from faults_server import Gone, NotAnswered, Server
 
 GROWTH_MB: Final = 48.0
@@ -150,7 +149,7 @@ async def vanishing(scene: Scene) -> None:
     left = unanswered = 0
     slowest = 0.0
     async with bystander(scene):
-        for _, vanish in zip(scene.rounds(at_least=enough(WAYS_TO_VANISH, scene)), cycle(WAYS_TO_VANISH), strict=False):
+        for vanish in scene.in_turn(WAYS_TO_VANISH):
             gone = 0
 
             async def change(server: Server) -> None:

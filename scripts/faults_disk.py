@@ -15,11 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from itertools import cycle
 from pathlib import Path
 from typing import Final
 
-from faults_scene import Fault, Scene, Skipped, at_once, enough
+from faults_scene import Fault, Scene, Skipped, at_once
 from faults_server import Refused, Server
 from msgspec import Struct, field
 
@@ -276,7 +275,7 @@ async def readonly(scene: Scene) -> None:
     skipped: dict[str, str] = {}
     ways = [name for name, way in WAYS.items() if way is not forbidden_directory or os.geteuid() != 0]
     cases = [(name, has_store) for name in ways for has_store in (False, True)]
-    for _, (name, has_store) in zip(scene.rounds(at_least=enough(cases, scene)), cycle(cases), strict=False):
+    for name, has_store in scene.in_turn(cases):
         if name in skipped:
             continue
         if not has_store:
@@ -303,9 +302,10 @@ async def readonly(scene: Scene) -> None:
     for name in ways:
         if name in skipped:
             scene.judge(name, None, f"skipped: {skipped[name]}")
-        elif name in done:
+        else:
             wrongly = told.acknowledged[name]
-            scene.judge(f"{name}: nothing is acknowledged", not wrongly, f"{done[name]} times, {wrongly} were")
+            kept = not wrongly if done[name] else None
+            scene.judge(f"{name}: nothing is acknowledged", kept, f"{done[name]} times, {wrongly} were")
 
 
 async def _start_there(scene: Scene, name: str, told: Told) -> None:

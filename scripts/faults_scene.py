@@ -5,13 +5,15 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 from faults_ledger import Kept, Ledger, examples
 from faults_server import Gone, Ground, NotAnswered, Server
 from msgspec import Struct, field
 from reporting import Verdict
+
+T = TypeVar("T")
 
 RECOVERY_SECONDS: Final = 20.0
 """A server that does not take a change by then, though nothing is in its way any more, has not recovered."""
@@ -23,6 +25,9 @@ class Outcome(Struct, kw_only=True):
 
     fault: str
     injected: int = 0
+    ways: int = 0
+    """In which it can be injected, where there are several."""
+    ways_tried: int = 0
     acknowledged: int = 0
     lost: int = 0
     twice: int = 0
@@ -35,6 +40,10 @@ class Outcome(Struct, kw_only=True):
     def kept(self) -> bool | None:
         found = {verdict.kept for verdict in self.verdicts}
         return False if False in found else True if True in found else None
+
+    @property
+    def tried(self) -> str:
+        return f"{self.ways_tried} of {self.ways}" if self.ways else "-"
 
     @property
     def median_recovery(self) -> float:
@@ -61,6 +70,8 @@ class Scene:
         self.ledger = Ledger(name, random)
         self.outcome = Outcome(fault=name)
         self._until = time.monotonic() + seconds
+        self._way: int | None = None
+        self._ways_tried: set[int] = set()
 
     @property
     def share_over(self) -> float:
@@ -78,8 +89,21 @@ class Scene:
             yield number
             number += 1
 
+    def in_turn(self, ways: Sequence[T], *, no_time_for: int = 0) -> Iterator[T]:
+        """Ways to inject the fault, until the time is up: each at least once, unless somebody is in a hurry.
+
+        `no_time_for`: so many more there are, in which nobody in such a hurry can try it.
+        """
+        self.outcome.ways = len(ways) + no_time_for
+        for number in self.rounds(at_least=min(len(ways), max(2, int(self.seconds)))):
+            self._way = number % len(ways)
+            yield ways[self._way]
+
     def injected(self) -> None:
         self.outcome.injected += 1
+        if self._way is not None:
+            self._ways_tried.add(self._way)
+            self.outcome.ways_tried = len(self._ways_tried)
 
     def judge(self, promise: str, kept: bool | None, found: str) -> None:
         self.outcome.verdicts.append(Verdict(f"{self.outcome.fault}: {promise}", found, kept))
@@ -123,7 +147,9 @@ class Scene:
         self.judge(
             "every request is answered once, and no server dies of it",
             was_tried and tally.is_clean,
-            str(tally) if not tally.is_clean else f"{outcome.injected:,} times injected",
+            str(tally)
+            if not tally.is_clean
+            else f"{outcome.injected:,} times injected" + (f", in {outcome.tried} ways" if outcome.ways else ""),
         )
         surprises = self.ground.surprises()
         self.judge(
@@ -132,6 +158,8 @@ class Scene:
             f"{len(surprises)} tracebacks in the log" + (f": {surprises[-1]}" if surprises else ""),
         )
         outcome.verdicts += own
+        if untried := outcome.ways - outcome.ways_tried:
+            self.judge(f"all that, in {untried} other ways", None, f"{outcome.tried} ways were tried")
         return outcome
 
 
@@ -139,11 +167,6 @@ class Fault(Struct, frozen=True):
     name: str
     about: str
     inject: Callable[[Scene], Awaitable[None]]
-
-
-def enough(variants: Sequence[object], scene: Scene) -> int:
-    """Rounds that there have to be: one for each variant, unless somebody is in a hurry."""
-    return min(len(variants), max(2, int(scene.seconds)))
 
 
 async def at_once(works: Iterable[Awaitable[object]]) -> None:

@@ -4,13 +4,12 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from itertools import cycle
 from pathlib import Path
 from typing import Final
 
 import trio
 from faults_ledger import Ledger
-from faults_scene import Fault, Scene, enough, pause
+from faults_scene import Fault, Scene, pause
 from faults_server import Gone, NotAnswered, Refused, Server
 from msgspec import Struct
 
@@ -65,7 +64,7 @@ async def locked(scene: Scene) -> None:
             reads.append(True)
 
     holds = HOLDS if scene.seconds >= 2 * LONG else SHORT_HOLDS
-    for _, hold in zip(scene.rounds(at_least=enough(holds, scene)), cycle(holds), strict=False):
+    for hold in scene.in_turn(holds, no_time_for=len(HOLDS) - len(holds)):
         async with scene.ground.server() as server:
             await server.is_there()
             if not hold.against_readers:  # otherwise nobody could have the file for himself
@@ -120,7 +119,7 @@ WAYS_TO_GO: Final[tuple[Callable[[Path], None], ...]] = (_delete, _delete_all, _
 async def deleted(scene: Scene) -> None:
     """The file, it and its companions, or its directory goes while two servers write to it."""
     ledger = scene.ledger
-    for _, go in zip(scene.rounds(at_least=enough(WAYS_TO_GO, scene)), cycle(WAYS_TO_GO), strict=False):
+    for go in scene.in_turn(WAYS_TO_GO):
         async with scene.ground.server() as one, scene.ground.server() as other:
             servers = (one, other)
             for each in servers:

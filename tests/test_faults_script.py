@@ -137,6 +137,39 @@ def test_a_fault_that_was_never_injected_is_not_kept(tmp_path: Path) -> None:
     assert scenes.Scene("kill", tmp_path / "kill", ["true"], Random(1), 1.0).conclude().kept is False
 
 
+@pytest.mark.parametrize(
+    ("seconds", "ways", "no_time_for", "tried", "untried"),
+    [
+        (3.0, 12, 0, "3 of 12", ["damaged: all that, in 9 other ways"]),
+        (0.1, 2, 2, "2 of 4", ["damaged: all that, in 2 other ways"]),
+        (100.0, 12, 0, "12 of 12", []),
+    ],
+    ids=["in a hurry", "in a greater hurry", "with enough time"],
+)
+def test_a_short_run_says_in_how_many_ways_it_tried(
+    seconds: float, ways: int, no_time_for: int, tried: str, untried: list[str], tmp_path: Path
+) -> None:
+    """It says nothing of the others, neither good nor bad."""
+    scene = scenes.Scene("damaged", tmp_path / "damaged", ["true"], Random(1), seconds)
+    scene._until = 0.0
+    for _ in scene.in_turn(range(ways), no_time_for=no_time_for):
+        scene.injected()
+    outcome = scene.conclude()
+    assert (outcome.tried, [each.promise for each in outcome.verdicts if each.kept is None]) == (tried, untried)
+    assert f"{scene.outcome.injected} times injected, in {tried} ways" in str(outcome.verdicts)
+
+
+def test_a_way_that_could_not_be_tried_was_not(tmp_path: Path) -> None:
+    """Only one in which the fault was injected counts, and that once."""
+    scene = scenes.Scene("readonly", tmp_path / "readonly", ["true"], Random(1), 4.0)
+    scene._until = 0.0
+    for way in scene.in_turn(["possible", "not possible"] * 2):
+        if way == "possible":
+            scene.injected()
+            scene.injected()
+    assert scene.outcome.tried == "2 of 4"
+
+
 # The ledger: what it makes of what a server tells.
 
 
