@@ -272,7 +272,7 @@ def write_readme(report: Report) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    parser = options_parser(__doc__ or "", duration=0)
+    parser = options_parser(__doc__ or "", duration=0, repeats="the order in which servers take their turns")
     parser.set_defaults(duration=None)
     parser.add_argument("--rounds", type=int, help="how often every server is measured (default: 5, with --quick: 1)")
     parser.add_argument("--quick", action="store_true", help="some seconds, without peers to install: rough numbers")

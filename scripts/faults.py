@@ -171,7 +171,11 @@ def chosen(text: str) -> list[Fault]:
 
 
 def main() -> int:
-    parser = options_parser(__doc__ or "", duration=240)
+    parser = options_parser(
+        __doc__ or "",
+        duration=240,
+        repeats="the damage, the jumps and the changes that are drawn; what they hit, and how often, depends on timing",
+    )
     parser.add_argument(
         "--only", type=chosen, default=list(FAULTS.values()), metavar="NAME[,NAME]", help="these faults, not all"
     )

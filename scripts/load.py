@@ -319,7 +319,11 @@ def run(plan: Plan) -> Report:
 
 
 def main() -> int:
-    parser = options_parser(__doc__ or "", duration=SHORT_SECONDS)
+    parser = options_parser(
+        __doc__ or "",
+        duration=SHORT_SECONDS,
+        repeats="the mix of requests; how those of several clients interleave depends on timing",
+    )
     parser.set_defaults(duration=None)
     parser.add_argument("--clients", type=_count, default=8, metavar="N", help="how many at a time (default: 8)")
     parser.add_argument(

@@ -48,15 +48,15 @@ class Options(Struct, frozen=True, kw_only=True):
     svg: Path | None
 
 
-def options_parser(description: str, *, duration: float) -> argparse.ArgumentParser:
-    """A parser with the common options. `duration`: seconds, by default."""
+def options_parser(description: str, *, duration: float, repeats: str = "what is drawn") -> argparse.ArgumentParser:
+    """A parser with the common options. `duration`: seconds, by default. `repeats`: what a seed does."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument(
         "--duration", type=_seconds, default=duration, metavar="SECONDS", help=f"how long (default: {duration:g})"
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="to do the same again (default: another each time)")
+    parser.add_argument("--seed", type=int, metavar="N", help=f"to repeat {repeats} (default: another each time)")
     parser.add_argument("--json", action="store_true", help="one JSON value on stdout instead of tables")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="draw a chart")
     return parser
