@@ -158,8 +158,8 @@ class Scene:
             f"{len(surprises)} tracebacks in the log" + (f": {surprises[-1]}" if surprises else ""),
         )
         outcome.verdicts += own
-        if untried := outcome.ways - outcome.ways_tried:
-            self.judge(f"all that, in {untried} other ways", None, f"{outcome.tried} ways were tried")
+        if outcome.ways_tried < outcome.ways:
+            self.judge("all that, in the other ways", None, f"{outcome.tried} ways were tried")
         return outcome
 
 
