@@ -159,6 +159,20 @@ def test_a_short_run_says_in_how_many_ways_it_tried(
     assert f"{scene.outcome.injected} times injected, in {tried} ways" in str(outcome.verdicts)
 
 
+@linux_only
+def test_a_promise_about_ways_that_were_not_tried_is_not_judged(tmp_path: Path) -> None:
+    """In so little time, the file is damaged twice, both times before a server starts."""
+    ran = run_script("faults.py", "--only", "damaged", "--duration", "0.1", "--json", home=tmp_path)
+    not_judged = {each["promise"]: each["found"] for each in ran.json()["verdicts"] if each["kept"] is None}
+    assert (ran.code, not_judged) == (
+        0,
+        {
+            "damaged: once it is taken away, it is replaced": "0 times",
+            "damaged: all that, in the other ways": "2 of 11 ways were tried",
+        },
+    )
+
+
 def test_a_way_that_could_not_be_tried_was_not(tmp_path: Path) -> None:
     """Only one in which the fault was injected counts, and that once."""
     scene = scenes.Scene("readonly", tmp_path / "readonly", ["true"], Random(1), 4.0)
