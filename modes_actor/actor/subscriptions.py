@@ -23,9 +23,9 @@ from modes_actor.wire.notifications import (
     TOOLS_CHANGED,
     ListenAcknowledgedParams,
     ListenResult,
+    ResourceUpdatedParams,
     SubscriptionFilter,
 )
-from modes_actor.wire.resources import ResourceUpdatedParams
 
 KEPT_LIMIT: Final = 1024 * 1024
 """Characters that all subscriptions together may make us keep: a client chooses their number and their length."""

@@ -1,10 +1,12 @@
 """The command line: which command is meant, and with which exit code it ends. Without one it serves MCP."""
 
+import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from modes_actor.cli.arguments import CommandLine, parse
+from modes_actor.cli.command_line import SERVE, CommandLine
 from modes_actor.config import ConfigError, load_config
 
 EXIT_OK = 0
@@ -19,14 +21,23 @@ EXIT_UNREAD = 141
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code. Trouble that a person can mend is one line on stderr."""
-    line = parse(sys.argv[1:] if arguments is None else arguments)
+    line = _understood(sys.argv[1:] if arguments is None else arguments)
     return _serve(line) if line.command == "serve" else _run(line)
 
 
+def _understood(words: Sequence[str]) -> CommandLine:
+    if not words:
+        return SERVE
+    from modes_actor.cli.arguments import parse
+
+    return parse(words)
+
+
 def _serve(line: CommandLine) -> int:
-    from modes_actor.actor.stdio import StdioUnusable
-    from modes_actor.actor.writer import OutputFailed
-    from modes_actor.cli.serve import serve
+    with _making_what_stays():
+        from modes_actor.actor.stdio import StdioUnusable
+        from modes_actor.actor.writer import OutputFailed
+        from modes_actor.cli.serve import serve
 
     try:
         serve(load_config(line.flags, os.environ))
@@ -39,6 +50,17 @@ def _serve(line: CommandLine) -> int:
     except Exception as bug:
         return _admit(bug, line)
     return EXIT_OK
+
+
+@contextmanager
+def _making_what_stays() -> Iterator[None]:
+    """No module is garbage: to look for some again and again while they are loaded would only take time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _run(line: CommandLine) -> int:

@@ -5,9 +5,8 @@ import importlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from msgspec import Struct
-
 from modes_actor import __version__
+from modes_actor.cli.command_line import CommandLine
 from modes_actor.config import Flags
 
 if TYPE_CHECKING:
@@ -42,15 +41,6 @@ _LOG_OPTIONS: Final = (
 
 
 _UNRECOGNIZED: Final = "unrecognized arguments: "
-
-
-class CommandLine(Struct, frozen=True, kw_only=True):
-    """What the words mean. `arguments` are the command's own, as its parser leaves them."""
-
-    command: str
-    flags: Flags
-    as_json: bool = False
-    arguments: dict[str, Any] = {}
 
 
 def parse(words: Sequence[str]) -> CommandLine:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from modes_actor.cli.arguments import CommandLine, load_command
+from modes_actor.cli.arguments import load_command
+from modes_actor.cli.command_line import CommandLine
 from modes_actor.cli.output import Output
 from modes_actor.config import Config, Flags, current_directory, home_directory, load_config, project_root
 

@@ -123,6 +123,7 @@ class Result(WireStruct, kw_only=True):
 
     cacheable: ClassVar[bool] = False
     lists_tools: ClassVar[bool] = False
+    has_content: ClassVar[bool] = False
 
     meta: Meta | None = field(default=None, name="_meta")
     result_type: str | None = None

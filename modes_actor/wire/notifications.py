@@ -54,6 +54,10 @@ class LogMessageParams(NotificationParams):
     logger: str | None = None
 
 
+class ResourceUpdatedParams(NotificationParams):
+    uri: str
+
+
 class SetLevelParams(Params):
     level: LogLevel
 

@@ -37,5 +37,7 @@ class GetPromptParams(InputResponseParams):
 
 
 class GetPromptResult(Result):
+    has_content = True
+
     messages: list[PromptMessage]
     description: str | None = None

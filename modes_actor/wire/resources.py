@@ -8,7 +8,6 @@ from modes_actor.wire.base import (
     Icon,
     InputResponseParams,
     Meta,
-    NotificationParams,
     PaginatedResult,
     Params,
     WireStruct,
@@ -62,8 +61,4 @@ class SubscribeParams(Params):
 
 
 class UnsubscribeParams(Params):
-    uri: str
-
-
-class ResourceUpdatedParams(NotificationParams):
     uri: str

@@ -29,7 +29,7 @@ def shape_result(result: Result, version: Version, server_info: Implementation) 
 def _shaped(result: Result, version: Version, server_info: Implementation) -> Result:
     if version.era is _STATELESS:
         return _stateless(result, server_info)
-    if version.unknown_content:
+    if result.has_content and version.unknown_content:
         result = _older_content(result, version)
     if result.cacheable:
         result = msgspec.structs.replace(result, ttl_ms=None, cache_scope=None)
@@ -81,9 +81,8 @@ def _older_content(result: Result, version: Version) -> Result:
             return TextContent(f"(audio, {block.mime_type}, which this version of the protocol cannot carry)")
         return block
 
-    if isinstance(result, CallToolResult):
-        return msgspec.structs.replace(result, content=[older(block) for block in result.content])
     if isinstance(result, GetPromptResult):
         messages = [PromptMessage(message.role, older(message.content)) for message in result.messages]
         return msgspec.structs.replace(result, messages=messages)
-    return result
+    assert isinstance(result, CallToolResult)
+    return msgspec.structs.replace(result, content=[older(block) for block in result.content])

@@ -77,6 +77,8 @@ def tool_error(error: ApplicationError) -> "CallToolResult":
 class CallToolResult(Result):
     """`metadata` is the seven tools' own member beside `structuredContent`."""
 
+    has_content = True
+
     content: list[ContentBlock]
     structured_content: Any = None
     is_error: bool | None = None
