@@ -60,8 +60,8 @@ class Server:
         """Serve until the client closes its end or `stop` is called; answer all that was received. Closes both streams.
 
         Returns normally whenever the client is the one who ended it, however rudely. Raises `OutputFailed` when what
-        there is to say cannot be written for another reason. If it is cancelled, the frame that is being written gets
-        `drain_seconds`, so that it is not torn; all else ends at once.
+        there is to say cannot be written for another reason. If it is cancelled, what is being written gets
+        `drain_seconds`, so that no frame is torn; all else ends at once.
         """
         limits = self._limits
         batches, batches_received = trio.open_memory_channel[list[Message]](limits.queued_batches)
@@ -83,18 +83,24 @@ class Server:
             except OutputFailed as error:
                 failure = error
                 nursery.cancel_scope.cancel()
+            noticing.cancel()
+
+        noticing = trio.CancelScope()
 
         async def notice_cancellation() -> None:
+            """Tell the writer, which is shielded."""
             try:
-                await trio.sleep_forever()
+                with noticing:
+                    await trio.sleep_forever()
             finally:
-                self._leave()  # the writer, which is shielded, does not notice by itself
+                self._leave()
+                self._writer.end_by(trio.current_time() + limits.drain_seconds)
 
         async with receive, send, trio.open_nursery() as beside:
-            beside.start_soon(notice_cancellation)
             if self._run_beside is not None:
                 beside.start_soon(self._run_beside, self.events)
             async with trio.open_nursery() as nursery:
+                nursery.start_soon(notice_cancellation)
                 nursery.start_soon(write)
                 nursery.start_soon(self._processor.run, batches_received, self._events)
                 nursery.start_soon(read)

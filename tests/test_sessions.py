@@ -1,7 +1,7 @@
 """Sessions and tasks: what may be done to them, what they say of each other, and when they end."""
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
@@ -396,6 +396,57 @@ async def test_cleaning_up_goes_in_batches_and_tells_each(desk: Desk, monkeypatc
     assert await desk.sessions.clean_up() == 5
     assert desk.told == [SessionsExpired(tuple(idle[start : start + 2])) for start in (0, 2, 4)]
     assert desk.sessions.recent() == [alive]
+
+
+async def test_cleaning_up_can_be_cancelled_between_two_batches(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that ends does not wait until thousands are gone."""
+    monkeypatch.setattr(sessions_module, "EXPIRED_AT_ONCE", 2)
+    await desk.several(5)
+    desk.time += TIMEOUT + TICK + 6
+    with trio.CancelScope() as scope:
+        timing, now = desk.sessions.timing, desk.time
+        await Sessions(desk.store, timing, tell=lambda event: scope.cancel(), now=lambda: now).clean_up()
+    assert scope.cancelled_caught
+    assert await desk.sessions.clean_up() == 3
+
+
+async def test_tombstones_are_removed_in_batches_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them, though no session has expired."""
+    batches: list[int] = []
+    forget = tables.forget_expired
+
+    def noted(connection: Connection, before: float, limit: int) -> None:
+        forget(connection, before, limit)
+        batches.append(connection.execute("SELECT count(*) FROM expired_sessions").fetchone()[0])
+
+    monkeypatch.setattr(sessions_module, "EXPIRED_AT_ONCE", 2)
+    monkeypatch.setattr(tables, "forget_expired", noted)
+    for session_id in await desk.several(5):
+        await desk.sessions.destroy(session_id)
+    desk.time += TOMBSTONE_SECONDS + 1
+    assert await desk.sessions.clean_up() == 0
+    assert batches == [3, 1, 0]
+
+
+async def test_a_commit_takes_so_many_uses_along_and_no_more(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left comes along with the next, and a flush writes all."""
+    monkeypatch.setattr(sessions_module, "TOUCHED_AT_ONCE", 3)
+    written: list[int] = []
+    touch = tables.touch
+
+    def noted(connection: Connection, touched: Iterable[tuple[str, float]]) -> None:
+        known = list(touched)
+        written.append(len(known))
+        touch(connection, known)
+
+    made = await desk.several(8)
+    await desk.sessions.flush()
+    for session_id in made:
+        desk.sessions.get(session_id)
+    monkeypatch.setattr(tables, "touch", noted)
+    await desk.sessions.destroy(made.pop())
+    await desk.sessions.flush()
+    assert written == [3, 3, 2]
 
 
 async def test_cleaning_up_spares_what_was_used_without_a_commit(desk: Desk) -> None:

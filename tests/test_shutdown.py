@@ -5,7 +5,10 @@ import trio
 import trio.testing
 
 from modes_actor.actor.limits import Limits
+from modes_actor.actor.writer import PIECE_SIZE
+from modes_actor.server import Server
 from tests.conversation import talking
+from tests.process import lines, ping
 from tests.sample_offer import Gate, sample_offer
 
 
@@ -113,6 +116,52 @@ async def test_a_server_that_is_cancelled_waits_for_a_client_that_reads_nothing_
         began = trio.current_time()
     assert trio.current_time() - began == pytest.approx(5.0)
     assert not client.ended.is_set()
+
+
+async def test_a_server_that_is_cancelled_ends_in_time_though_its_client_reads_a_little_now_and_then(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """One that ends by itself gives such a client all the time it needs."""
+    to_server, received = trio.testing.memory_stream_one_way_pair()
+    server_sends, from_server = trio.testing.lockstep_stream_one_way_pair()
+
+    async def trickle() -> None:
+        async for _ in from_server:
+            await trio.sleep(1.5)
+
+    async with trio.open_nursery() as reading:
+        reading.start_soon(trickle)
+        async with trio.open_nursery() as serving:
+            serving.start_soon(Server(sample_offer()).serve, received, server_sends)
+            await to_server.send_all(lines(*(ping(f"{number} {'x' * PIECE_SIZE}") for number in range(50))))
+            await trio.sleep(10)
+            serving.cancel_scope.cancel()
+        assert trio.current_time() == pytest.approx(15.0)
+
+
+async def test_a_server_whose_input_fails_ends_though_its_client_reads_nothing(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Or whatever else in it does: Ctrl-C comes in the same way where a program has not taken it for itself."""
+
+    class Failing(trio.abc.ReceiveStream):
+        def __init__(self) -> None:
+            self.blocks = [lines(*(ping(number) for number in range(100)))]
+
+        async def receive_some(self, max_bytes: int | None = None) -> bytes:
+            await trio.sleep(1)
+            if not self.blocks:
+                raise KeyboardInterrupt
+            return self.blocks.pop()
+
+        async def aclose(self) -> None:
+            await trio.lowlevel.checkpoint()
+
+    to_client, _unread = trio.testing.lockstep_stream_one_way_pair()
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await Server(sample_offer()).serve(Failing(), to_client)
+    assert caught.group_contains(KeyboardInterrupt)
+    assert trio.current_time() == pytest.approx(7.0, abs=0.1)
 
 
 async def test_a_client_that_takes_its_time_but_reads_gets_every_answer(

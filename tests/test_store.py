@@ -1,6 +1,7 @@
 """The store: what is read is current, what is written is durable, and one commit serves all who wait for it."""
 
 import itertools
+import math
 import os
 import sqlite3
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ import pytest
 import trio
 import trio.testing
 
+from modes_actor.store import groups
+from modes_actor.store.backends import FileBackend
 from modes_actor.store.database import Store
 from modes_actor.store.groups import APPLIED_AT_ONCE
 from modes_actor.store.migrations import Migration
@@ -148,9 +152,10 @@ async def test_what_gathers_during_a_commit_is_one_commit(tmp_path: Path) -> Non
 
 
 async def test_changes_run_where_they_were_asked_for_and_only_the_disk_is_waited_for_elsewhere(
-    place: Path | None,
+    place: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two threads that share an interpreter would wait for each other longer than the changes take."""
+    monkeypatch.setattr(groups, "TURN_SECONDS", math.inf)
     ran: list[int] = []
 
     async with opened(place) as store, trio.open_nursery() as nursery:
@@ -159,8 +164,82 @@ async def test_changes_run_where_they_were_asked_for_and_only_the_disk_is_waited
     assert ran == [threading.get_ident()] * 3
 
 
-async def test_the_changes_of_a_large_group_let_others_have_their_turn(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_slow", [False, True])
+async def test_from_the_first_change_that_lasts_on_a_group_runs_elsewhere(
+    is_slow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Be it known beforehand or found out. The order stays, and it is still one commit."""
+    monkeypatch.setattr(groups, "TURN_SECONDS", math.inf)
+    statements: list[str] = []
+    ran: list[bool] = []
+    here = threading.get_ident()
+
+    def note(connection: sqlite3.Connection) -> None:
+        ran.append(threading.get_ident() == here)
+        if is_slow and len(ran) == 2:
+            monkeypatch.setattr(groups, "TURN_SECONDS", -1.0)
+
+    async with opened(tmp_path / "notes.db") as store:
+        await store.write(lambda connection: connection.set_trace_callback(statements.append))
+        statements.clear()
+        async with Gate().closed(store) as nursery:
+            for number in range(4):
+                nursery.start_soon(partial(store.write, note, may_last=number == 2 and not is_slow))
+                await trio.testing.wait_all_tasks_blocked()
+    assert ran == [True, True, False, False]
+    assert statements.count("COMMIT") == 2
+
+
+async def test_nothing_goes_to_the_disk_before_the_commit(tmp_path: Path) -> None:
+    """However much a change writes: the disk is waited for in a thread."""
+    path = tmp_path / "notes.db"
+    log = path.with_name(f"{path.name}-wal")
+
+    def change(connection: sqlite3.Connection) -> int:
+        adding("x" * 10_000_000)(connection)
+        return log.stat().st_size
+
+    async with opened(path) as store:
+        await store.write(adding("small"))
+        before = log.stat().st_size
+        assert await store.write(change) == before
+        assert log.stat().st_size > before + 10_000_000
+
+
+async def test_what_could_not_even_be_given_up_is_not_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in an embedding program may come at any moment; nobody knows then what was kept."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    outcomes: list[str] = []
+
+    async def write(store: Store, text: str) -> None:
+        try:
+            await store.write(adding(text))
+            outcomes.append("acknowledged")
+        except Unavailable:
+            outcomes.append("unavailable")
+        except KeyboardInterrupt:
+            outcomes.append("interrupted")
+
+    async with opened(tmp_path / "notes.db") as store:
+        await store.write(adding("before"))
+        monkeypatch.setattr(FileBackend, "commit", interrupted)
+        monkeypatch.setattr(FileBackend, "give_up", interrupted)
+        async with trio.open_nursery() as nursery:
+            for text in ("one", "two", "three"):
+                nursery.start_soon(write, store, text)
+    assert sorted(outcomes) == ["interrupted", "unavailable", "unavailable"]
+
+
+async def test_the_changes_of_a_large_group_let_others_have_their_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However many have gathered, nothing else waits for more than a few of them."""
+    monkeypatch.setattr(groups, "TURN_SECONDS", math.inf)
     happened: list[str] = []
     gate = Gate()
 

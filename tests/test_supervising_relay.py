@@ -388,6 +388,25 @@ def test_what_to_ask_a_server_depends_on_what_the_client_speaks_with_it() -> Non
         assert pinged(relay) == question
 
 
+def test_a_handshake_goes_before_what_was_asked_without_one() -> None:
+    """A client that speaks both looks for the newer first, which an old server may not even answer."""
+    relay = Relay()
+    sent(relay, request(1, "server/discover", STATELESS), request(2, "initialize", {"protocolVersion": "2025-11-25"}))
+    assert pinged(relay) == "ping"
+
+
+def test_a_first_request_that_the_client_gave_up_says_no_less_about_the_server() -> None:
+    """As long as that one has not answered anything."""
+    relay = Relay()
+    sent(relay, request(1, "tools/list", STATELESS), request(2, "what is this"), cancelled(1))
+    assert pinged(relay) == "server/discover"
+    heard(relay, answer(2))
+    assert pinged(relay) is None
+    sent(relay, request(3, "tools/list", STATELESS), cancelled(3))
+    relay.server_gone("has gone")
+    assert pinged(relay) is None
+
+
 def test_a_server_that_went_without_a_word_leaves_nothing_to_ask_the_next_one() -> None:
     """Until the client tries again."""
     relay = Relay()

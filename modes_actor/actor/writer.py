@@ -40,13 +40,22 @@ class Writer:
     def __init__(self, outgoing: Outgoing) -> None:
         self._outgoing = outgoing
         self._patience = math.inf
+        self._end = math.inf
         self._write_scope: trio.CancelScope | None = None
 
     def hurry(self, patience: float) -> None:
         """From now on, give the client up when it takes nothing for that many seconds."""
         self._patience = patience
+        self._set_deadline()
+
+    def end_by(self, end: float) -> None:
+        """Give the client up at that time, whatever it has taken until then."""
+        self._end = end
+        self._set_deadline()
+
+    def _set_deadline(self) -> None:
         if self._write_scope is not None:
-            self._write_scope.deadline = trio.current_time() + patience
+            self._write_scope.deadline = min(trio.current_time() + self._patience, self._end)
 
     async def run(self, stream: trio.abc.SendStream) -> None:
         """Write until the queue is closed and empty. Raises `ClientGone` when nobody reads any more."""
@@ -64,9 +73,8 @@ class Writer:
         # Shielded: after a torn frame nothing that follows could be read, so a write ends by succeeding or with the
         # stream.
         with trio.CancelScope(shield=True) as scope:
-            if self._patience != math.inf:
-                scope.deadline = trio.current_time() + self._patience
             self._write_scope = scope
+            self._set_deadline()
             try:
                 await stream.send_all(piece)
             except (trio.BrokenResourceError, trio.ClosedResourceError) as error:

@@ -7,6 +7,7 @@ transaction; an expired session is told apart from one that never was, for as lo
 from __future__ import annotations
 
 import time
+from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
@@ -41,10 +42,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TOMBSTONE_SECONDS: Final = 24 * 3600.0
-EXPIRED_AT_ONCE: Final = 100
-"""Sessions that one transaction cleans up, so that others get their turn, here and at the file."""
+EXPIRED_AT_ONCE: Final = 500
+"""Sessions that one transaction cleans up, so that others get their turn at the file, and the end is not put off."""
 TOUCHED_AT_ONCE: Final = 1_000
-"""Uses that wait for the next commit, before one is made for them: writing them must not take long."""
+"""Uses that wait for the next commit, before one is made for them, and that one takes along at the most."""
 
 
 class Timing(Struct, frozen=True, kw_only=True):
@@ -182,7 +183,7 @@ class Sessions(SessionReader):
             completed = Completed(self._find(connection, session_id), tuple(below), still_open)
             return completed, self._touch_above(connection, before, now)
 
-        completed, above = await self._write(complete)
+        completed, above = await self._write(complete, may_last=state == "cancelled")  # very many, perhaps
         self._tell(TaskCompleted(session_id, above, completed.cancelled))
         return completed
 
@@ -203,18 +204,21 @@ class Sessions(SessionReader):
         """Write the touches that no commit has taken along yet."""
         self._told_above.clear()
         self.flush_is_due = trio.Event()
-        if self._touched:
+        while self._touched:
             await self._write(lambda connection: None)
 
     async def clean_up(self) -> int:
         """Remove sessions that have expired, and tombstones that have served their time. Returns how many sessions."""
         removed = 0
-        while expired := await self._expire_some():
-            self._tell(SessionsExpired(tuple(expired)))
+        while (expired := await self._expire_some()) is not None:
             removed += len(expired)
+            if expired:
+                self._tell(SessionsExpired(tuple(expired)))
+            await trio.lowlevel.checkpoint()  # writing is shielded
         return removed
 
-    async def _expire_some(self) -> list[str]:
+    async def _expire_some(self) -> list[str] | None:
+        """None if there is nothing to clean up."""
         now = self._now()
         # Not at once: another process may know of a later use that it has not written yet.
         before = now - self.timing.timeout - self.timing.tick
@@ -223,18 +227,20 @@ class Sessions(SessionReader):
         def expire(connection: Connection) -> list[str]:
             found = tables.idle_since(connection, before, EXPIRED_AT_ONCE)
             tables.expire(connection, found, now)
-            tables.forget_expired(connection, forget)
+            tables.forget_expired(connection, forget, EXPIRED_AT_ONCE)
             return found
 
         # Reading costs no transaction, and mostly there is nothing to do.
         is_due = self._store.read(lambda connection: tables.is_clean_up_due(connection, before, forget))
-        return await self._write(expire) if is_due else []
+        return await self._write(expire, may_last=True) if is_due else None
 
     # Inside.
 
-    async def _write(self, change: Callable[[Connection], T]) -> T:
-        """Run a change, and take along all touches since the last one."""
-        touched, self._touched = self._touched, {}
+    async def _write(self, change: Callable[[Connection], T], *, may_last: bool = False) -> T:
+        """Run a change, and take along the touches since the last one, unless they are too many at once."""
+        touched = dict(islice(self._touched.items(), TOUCHED_AT_ONCE))
+        for session_id in touched:
+            del self._touched[session_id]
         self._being_written |= touched
 
         def change_and_touch(connection: Connection) -> T:
@@ -244,7 +250,7 @@ class Sessions(SessionReader):
         try:
             # Shielded, so that whoever makes a change also tells of it.
             with trio.CancelScope(shield=True):
-                result = await self._store.write(change_and_touch)
+                result = await self._store.write(change_and_touch, may_last=may_last)
         except BaseException:
             self._touched = touched | self._touched  # they were not written, and later ones count more
             raise

@@ -303,8 +303,12 @@ def expire(connection: Connection, session_ids: Iterable[str], now: float) -> No
             connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
 
 
-def forget_expired(connection: Connection, before: float) -> None:
-    connection.execute("DELETE FROM expired_sessions WHERE expired < ?", (before,))
+def forget_expired(connection: Connection, before: float, limit: int) -> None:
+    connection.execute(
+        "DELETE FROM expired_sessions WHERE session_id IN "
+        "(SELECT session_id FROM expired_sessions WHERE expired < ? ORDER BY expired LIMIT ?)",
+        (before, limit),
+    )
 
 
 def _session(row: tuple[Any, ...]) -> Session:

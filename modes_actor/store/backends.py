@@ -165,6 +165,7 @@ class MemoryBackend:
         try:
             apply_each(connection, [change], "memory")
             connection.execute("COMMIT")
+            change.is_committed = True
         except Exception as error:
             log.error("the store in memory: a change failed", exc_info=error)
             if connection.in_transaction:

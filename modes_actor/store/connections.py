@@ -98,6 +98,8 @@ class Connected:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
+            # Nothing goes to the disk before COMMIT, for which a thread waits: a change that filled the cache would.
+            connection.execute("PRAGMA cache_spill = OFF")
             migrate(connection, self._migrations)
             if self._query_only:
                 connection.execute("PRAGMA query_only = ON")

@@ -54,16 +54,17 @@ class Store:
         self._check_open()
         return self._in_memory().read(query) if self._path is None else self._in_file(self._path).read(query)
 
-    async def write(self, change: "Callable[[sqlite3.Connection], T]") -> T:
-        """Run `change` in a transaction, on this thread, and return what it returned, once that is durable.
+    async def write(self, change: "Callable[[sqlite3.Connection], T]", *, may_last: bool = False) -> T:
+        """Run `change` in a transaction, and return what it returned, once that is durable.
 
-        It is for changes of microseconds, too: only what waits, for the disk or for other processes, does so elsewhere.
-        It shares the transaction with whatever else has gathered, so it must not begin, commit or roll back one, nor
-        call `executescript` (which commits). If it raises, nothing of it is done. If the caller is cancelled before
-        it was its turn, it never runs; afterwards it is carried through.
+        Changes of microseconds run on this thread; `may_last` is for those that may take longer, and run in another, as
+        does what waits, for the disk or for other processes. It shares the transaction with whatever else has gathered,
+        so it must not begin, commit or roll back one, nor call `executescript` (which commits). If it raises, nothing
+        of it is done. If the caller is cancelled before it was its turn, it never runs; afterwards it is carried
+        through.
         """
         self._check_open()
-        work = Change(change)
+        work = Change(change, may_last=may_last)
         if self._path is None:
             await trio.lowlevel.checkpoint_if_cancelled()
             self._in_memory().commit(work)

@@ -4,20 +4,27 @@ Promises: changes are taken in the order they were brought; everything that has 
 committed is the next group; a change whose caller is cancelled before it is taken never runs; one that is taken is
 carried through, whoever is cancelled. There is no background task: the first who waits leads the next group.
 
-What waits (for other processes, for the disk) does so in a thread. The changes themselves take microseconds each and
-run here, a few at a time: in a thread they would pass Python's lock to and fro with each statement, which takes longer.
+What waits (for other processes, for the disk) does so in a thread. Changes take microseconds each, mostly, and run
+here, a few at a time: in a thread they would pass Python's lock to and fro with each statement, which takes longer.
+From the first one on that takes its time, the rest of its group runs in the thread, too.
 """
 
+import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
+
+from modes_actor.wire.errors import Unavailable
 
 if TYPE_CHECKING:
     import sqlite3
 
 APPLIED_AT_ONCE: Final = 32
 """Changes, before everything else gets its turn."""
+TURN_SECONDS: Final = 0.01
+"""What they may take together. After that the rest of the group is not left to run here."""
 
 
 class NoThread(Exception):
@@ -25,20 +32,24 @@ class NoThread(Exception):
 
 
 class Change:
-    """What one caller wants done, and what became of it."""
+    """What one caller wants done, and what became of it. `may_last`: longer than everything else should wait."""
 
-    __slots__ = ("apply", "error", "leads", "result", "task")
+    __slots__ = ("apply", "error", "is_committed", "leads", "may_last", "result", "task")
 
-    def __init__(self, apply: "Callable[[sqlite3.Connection], Any]") -> None:
+    def __init__(self, apply: "Callable[[sqlite3.Connection], Any]", *, may_last: bool = False) -> None:
         self.apply = apply
+        self.may_last = may_last
         self.result: Any = None
         self.error: BaseException | None = None
+        self.is_committed = False
         self.leads = False
         self.task: trio.lowlevel.Task | None = None
 
     def outcome(self) -> Any:
         if self.error is not None:
             raise self.error
+        if not self.is_committed:
+            raise Unavailable("The change was interrupted before it was certain to be kept")
         return self.result
 
 
@@ -51,7 +62,7 @@ class Transactions(Protocol):
     def begin(self) -> None: ...
 
     def apply(self, changes: Sequence[Change]) -> None:
-        """Give each its result or its error. Raises what spoils all of them."""
+        """Give each its result or its error, here or in a thread. Raises what spoils all of them."""
 
     def commit(self) -> None:
         """Return once it is durable. Called in a thread."""
@@ -117,15 +128,30 @@ class Groups:
         try:
             if not transactions.begin_at_once():
                 await self._in_thread(transactions.begin)
-            transactions.apply(group[:APPLIED_AT_ONCE])
-            for start in range(APPLIED_AT_ONCE, len(group), APPLIED_AT_ONCE):
-                await trio.lowlevel.checkpoint()
-                transactions.apply(group[start : start + APPLIED_AT_ONCE])
-            await self._in_thread(transactions.commit)
+            rest = await self._apply_what_is_brief(group)
+            await self._in_thread(partial(self._finish, rest))
+            for change in group:
+                change.is_committed = True
         except BaseException as error:
             transactions.give_up(group, error)
             if not isinstance(error, Exception):
                 raise
+
+    async def _apply_what_is_brief(self, group: Sequence[Change]) -> Sequence[Change]:
+        """Apply changes in their order, until one lasts. Returns the rest, which is not for this thread."""
+        began = time.perf_counter()
+        for done, change in enumerate(group):
+            if change.may_last or time.perf_counter() - began > TURN_SECONDS:
+                return group[done:]
+            self._transactions.apply([change])
+            if (done + 1) % APPLIED_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+                began = time.perf_counter()
+        return []
+
+    def _finish(self, rest: Sequence[Change]) -> None:
+        self._transactions.apply(rest)
+        self._transactions.commit()
 
     async def _in_thread(self, work: Callable[[], None]) -> None:
         is_running = False

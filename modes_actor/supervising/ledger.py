@@ -24,6 +24,11 @@ class Owed(Struct, frozen=True, gc=False):
     array: int | None = None
     """Of a number of requests that came in one JSON array, which are answered in one."""
 
+    @property
+    def opens(self) -> bool:
+        """A conversation: it is a handshake, or a request of the stateless era."""
+        return self.method == "initialize" or self.is_stateless
+
 
 class Ledger:
     """The client's requests. An id that is used twice is owed two answers: it is the server that refuses the second."""
@@ -32,6 +37,8 @@ class Ledger:
         self._limit = byte_limit
         self._kept = 0
         self._owed: dict[RequestId, list[Owed]] = {}
+        self._given_up: Owed | None = None
+        """What should have opened a conversation, until the client gave it up; there was no answer since."""
 
     @property
     def is_full(self) -> bool:
@@ -43,19 +50,25 @@ class Ledger:
 
     def settle(self, request_id: RequestId, *, failed: bool = False) -> Owed | None:
         """An answer came. Of two requests with one id, it is the later one that is refused."""
+        self._given_up = None
+        return self._remove(request_id, -1 if failed else 0)
+
+    def _remove(self, request_id: RequestId, index: int) -> Owed | None:
         entries = self._owed.get(request_id)
         if entries is None:
             return None
-        owed = entries.pop(-1 if failed else 0)
+        owed = entries.pop(index)
         if not entries:
             del self._owed[request_id]
         self._kept -= _cost(request_id, owed)
         return owed
 
     def opening(self) -> Owed | None:
-        """The first that opens a conversation: a handshake, or a request of the stateless era."""
-        owed = (each for entries in self._owed.values() for each in entries)
-        return next((each for each in owed if each.method == "initialize" or each.is_stateless), None)
+        """What opens a conversation, and may show that the server is dead: a handshake before anything else."""
+        found = [each for entries in self._owed.values() for each in entries if each.opens]
+        if self._given_up is not None:
+            found.append(self._given_up)
+        return min(found, key=lambda owed: owed.is_stateless, default=None)
 
     def cancel(self, request_id: RequestId) -> bool:
         """The client does not want to know any more. Returns whether the server has to be told."""
@@ -63,13 +76,16 @@ class Ledger:
         if entries is None:
             return False
         if entries[0].method != "initialize":  # which cannot be cancelled, so it will be answered
-            self.settle(request_id)
+            given_up = self._remove(request_id, 0)
+            if given_up is not None and given_up.opens:
+                self._given_up = given_up
         return True
 
     def clear(self) -> list[tuple[RequestId, Owed]]:
         """All that is owed, and from now on is not."""
         owed = [(request_id, each) for request_id, entries in self._owed.items() for each in entries]
         self._owed.clear()
+        self._given_up = None
         self._kept = 0
         return owed
 
