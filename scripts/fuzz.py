@@ -261,7 +261,9 @@ async def replay(case: Case, server: tuple[str, ...], patience: float) -> Replay
     if case.what == "messages":
         with tempfile.TemporaryDirectory(prefix="fuzz-") as directory:
             ground = await make_ground(Path(directory), server)
-            broken = await played_again(ground, rounds_of(case), case.plan, name="replay", patience=patience)
+            broken = await played_again(
+                ground, rounds_of(case), case.plan, promise=case.expected, name="replay", patience=patience
+            )
         found = None if broken is None else (broken.promise, broken.found)
     else:
         wrong = replayed(case, bytes_of(case.after).decode(errors="surrogatepass"))

@@ -9,8 +9,9 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 import trio
 from fuzz_ground import Ground
-from fuzz_judge import Broken
+from fuzz_judge import SCHEMA, Broken
 from fuzz_play import Plan, Round, line_of, play
+from fuzz_schemas import schema_check
 from msgspec import UNSET, Struct, structs
 
 T = TypeVar("T")
@@ -76,12 +77,13 @@ _line_of = lru_cache(maxsize=50_000)(line_of)  # a case is played many times, an
 
 
 async def played_again(
-    ground: Ground, rounds: Rounds, plan: Plan, *, name: str, patience: float = _IS_IT_STILL
+    ground: Ground, rounds: Rounds, plan: Plan, *, promise: str, name: str, patience: float = _IS_IT_STILL
 ) -> Broken | None:
-    """What is wrong with it now, if anything is."""
+    """What is wrong with it now, if anything is. `promise`: what was. Where it is the schemas, each answer is checked."""
     made = [Round([_line_of(line) for line in lines], cuts) for lines, cuts in rounds]
+    sample = schema_check() if promise == SCHEMA else None
     try:
-        await play(ground, made, plan, name=name, patience=patience)
+        await play(ground, made, plan, name=name, sample=sample, sampled=1, patience=patience)
     except Broken as broken:
         return broken
     return None
@@ -131,7 +133,7 @@ class _Shrinking:
         self._trials -= 1
         if self._trials < 0 or trio.current_time() > self._deadline:
             raise _Enough
-        broken = await played_again(self._ground, rounds, plan, name=self._name)
+        broken = await played_again(self._ground, rounds, plan, promise=self.case.expected, name=self._name)
         if broken is None or broken.promise != self.case.expected or (broken.waited and not self._waited):
             return False
         kept = [CaseRound([written(line) for line in lines], cuts) for lines, cuts in rounds if lines]

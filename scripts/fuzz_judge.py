@@ -95,11 +95,13 @@ class Judge:
         oracle: Oracle,
         forbidden: tuple[bytes, ...] = (),
         sample: "Callable[[Expectation, bytes], None] | None" = None,
+        sampled: int = SAMPLED,
     ) -> None:
-        """`forbidden`: what must not be in any answer. `sample` is shown some answers, raw, and may raise `Broken`."""
-        self._oracle = oracle
+        """`forbidden`: what must not be in any answer. `sample` is shown one of `sampled` answers, and may raise."""
+        self.oracle = oracle
         self._forbidden = forbidden
         self._sample = sample
+        self._sampled = sampled
         self._idless: Counter[tuple[int, bool]] = Counter()
         self._rest = b""
         self._heard = 0
@@ -141,7 +143,7 @@ class Judge:
 
     def at_barrier(self) -> None:
         """Everything sent before the barrier has been handled: what never waits must have been answered."""
-        oracle = self._oracle
+        oracle = self.oracle
         for key, count in oracle.idless.items():
             if self._idless[key] < count:
                 code, is_null = key
@@ -175,7 +177,7 @@ class Judge:
     def missing(self, *, at_end: bool = False) -> list[Expectation]:
         """What must be answered and has not been."""
         found: list[Expectation] = []
-        for request_id, those in self._oracle.pending.items():
+        for request_id, those in self.oracle.pending.items():
             owed = [each for each in those if not each.optional and (at_end or not each.at_end)]
             if len(those) > 1:
                 answers = matching(self._tangled.get(request_id, ()), owed)
@@ -198,7 +200,7 @@ class Judge:
         if said.method not in (SERVER_REQUESTS if is_request else SERVER_NOTIFICATIONS):
             raise Broken(ENVELOPE, f"the server sent a {said.method} that no version knows")
         if is_request:
-            if not self._oracle.may_be_asked:
+            if not self.oracle.may_be_asked:
                 raise Broken(OUTCOME, f"the server asked a client for {said.method} that did not declare it")
             assert isinstance(said.id, int | str)
             self.asked.append(said.id)
@@ -207,7 +209,7 @@ class Judge:
         arrays = {id(found): found for each in array if (found := self._hear_answer(each, inside=True)) is not None}
         idless = Counter(each.error.code for each in array if each.id is None and each.error is not UNSET)
         if not arrays and idless:
-            alike = [each for each in self._oracle.arrays if each.idless == idless and not each.answered]
+            alike = [each for each in self.oracle.arrays if each.idless == idless and not each.answered]
             if not alike:
                 raise Broken(ONCE, f"an array of {len(array)} answers that nobody waits for")
             max(alike, key=lambda each: each.silent).answered = True
@@ -231,7 +233,7 @@ class Judge:
                 self._idless[outcome, said.id is None] += 1
                 self.outcomes["-", "-", outcome] += 1
             return None
-        those = self._oracle.pending.get(said.id)
+        those = self.oracle.pending.get(said.id)
         if those is None:
             if said.id in self.pings or not isinstance(said.id, str) or not said.id.startswith("barrier"):
                 raise Broken(ONCE, f"an answer that nobody waits for: id {_shown(repr(said.id).encode())}")
@@ -263,7 +265,7 @@ class Judge:
         if sum(answer is not None for answer in answers) < len(heard):
             raise Broken(OUTCOME, f"answers {heard} to requests of which none takes as many: id {said.id!r}")
         if len(heard) == len(those):
-            del self._oracle.pending[said.id], self._tangled[said.id]
+            del self.oracle.pending[said.id], self._tangled[said.id]
 
     def _check(self, said: _Said, outcome: int, expected: Expectation, *, inside: bool) -> None:
         self.outcomes[expected.method, expected.version, outcome] += 1
@@ -277,13 +279,13 @@ class Judge:
         if inside != (expected.array is not None):
             raise Broken(ONCE, f"{what}: answered {'inside' if inside else 'outside'} an array", expected.line)
         self._heard += 1
-        if self._sample is not None and self._heard % SAMPLED == 0 and not expected.shared:
+        if self._sample is not None and self._heard % self._sampled == 0 and not expected.shared:
             self._sample(expected, msgspec.json.encode(said))
 
     def _forget(self, expected: Expectation) -> None:
-        those = self._oracle.pending[expected.id]
+        those = self.oracle.pending[expected.id]
         if len(those) == 1:
-            del self._oracle.pending[expected.id]
+            del self.oracle.pending[expected.id]
         else:
             those.remove(expected)
 

@@ -15,7 +15,7 @@ from typing import IO, Final
 import msgspec
 import trio
 from fuzz_ground import LINE_LIMIT, SLUGS, Ground
-from fuzz_judge import LIVENESS, LOG, ONCE, Broken, Judge, real_sessions
+from fuzz_judge import LIVENESS, LOG, ONCE, SAMPLED, Broken, Judge, real_sessions
 from fuzz_oracle import ANCHORS, Expectation, Oracle, anchor
 from fuzz_reading import Id, Understood, understand
 from msgspec import Raw, Struct
@@ -80,6 +80,7 @@ async def play(
     *,
     name: str,
     sample: Callable[[Expectation, bytes], None] | None = None,
+    sampled: int = SAMPLED,
     patience: float = PATIENCE,
 ) -> Played:
     """Raises `Broken`. `name`: of the store, so that several can play side by side."""
@@ -93,7 +94,8 @@ async def play(
             cwd=ground.project,
             env=ground.environment(ground.new_store(name), log_level=plan.log_level),
         )
-        talk = _Talk(process, ground, plan, log, sample, patience)
+        oracle = Oracle(SLUGS, anchors=ANCHORS if plan.anchored else 0)
+        talk = _Talk(process, ground, plan, log, Judge(oracle, ground.forbidden, sample, sampled), patience)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(talk.listen)
@@ -122,15 +124,15 @@ class _Talk:
         ground: Ground,
         plan: Plan,
         log: IO[bytes],
-        sample: Callable[[Expectation, bytes], None] | None,
+        judge: Judge,
         patience: float,
     ) -> None:
         self._process = process
         self._plan = plan
         self._log = log
         self._patience = patience
-        self._oracle = Oracle(SLUGS, anchors=ANCHORS if plan.anchored else 0)
-        self.judge = Judge(self._oracle, ground.forbidden, sample)
+        self._oracle = judge.oracle
+        self.judge = judge
         self._sessions = dict(ground.expired)
         self._news = trio.Event()
         self._ended = False
