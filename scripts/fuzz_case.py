@@ -79,7 +79,7 @@ _line_of = lru_cache(maxsize=50_000)(line_of)  # a case is played many times, an
 async def played_again(
     ground: Ground, rounds: Rounds, plan: Plan, *, promise: str, name: str, patience: float = _IS_IT_STILL
 ) -> Broken | None:
-    """What is wrong with it now, if anything is. `promise`: what was. Where it is the schemas, each answer is checked."""
+    """What is wrong with it now, if anything is. `promise`: what was; if it is the schemas, each answer is checked."""
     made = [Round([_line_of(line) for line in lines], cuts) for lines, cuts in rounds]
     sample = schema_check() if promise == SCHEMA else None
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from fuzz_oracle import EXPIRED, anchor
+from fuzz_expectation import EXPIRED, anchor
 from msgspec import Struct
 
 from modes_actor.modes.catalog import BUILTIN_ORDER

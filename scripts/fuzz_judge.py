@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 import msgspec
+from fuzz_expectation import ANCHOR_FORM, BUSY, RESULT, TOOL_ERROR, Array, Expectation
 from fuzz_matching import matching
-from fuzz_oracle import ANCHOR_FORM, BUSY, RESULT, TOOL_ERROR, Array, Expectation, Oracle
+from fuzz_oracle import Oracle
 from fuzz_reading import Id
 from msgspec import UNSET, Raw, Struct, UnsetType
 

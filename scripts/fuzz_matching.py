@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fuzz_oracle import Expectation
+from fuzz_expectation import Expectation
 
 
 def matching(outcomes: Sequence[int], expectations: Sequence[Expectation]) -> list[int | None]:

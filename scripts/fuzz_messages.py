@@ -9,8 +9,8 @@ from random import Random
 from typing import Any, Final
 
 import msgspec
+from fuzz_expectation import ANCHORS, EXPIRED, anchor
 from fuzz_ground import LINE_LIMIT, SLUGS
-from fuzz_oracle import ANCHORS, EXPIRED, anchor
 from fuzz_reading import Id, Understood, understand
 from fuzz_types import METHODS, NOTIFICATIONS, TO_CLIENT, example, tools, type_of
 from msgspec import Struct

@@ -14,9 +14,10 @@ from typing import IO, Final
 
 import msgspec
 import trio
+from fuzz_expectation import ANCHORS, Expectation, anchor
 from fuzz_ground import LINE_LIMIT, SLUGS, Ground
 from fuzz_judge import LIVENESS, LOG, ONCE, SAMPLED, Broken, Judge, real_sessions
-from fuzz_oracle import ANCHORS, Expectation, Oracle, anchor
+from fuzz_oracle import Oracle
 from fuzz_reading import Id, Understood, understand
 from msgspec import Raw, Struct
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from fuzz_expectation import Expectation
 from fuzz_judge import SCHEMA, Broken
-from fuzz_oracle import Expectation
 
 SCHEMAS: Final = Path(__file__).resolve().parents[2] / "shared" / "mcp-schema"
 
