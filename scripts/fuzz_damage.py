@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, Final
 
 import yaml
-from fuzz_ground import MODES
+from fuzz_permissions import MODES
 
 CORPUS: Final = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "roomodes"
 LARGEST: Final = 60_000

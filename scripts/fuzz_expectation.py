@@ -28,8 +28,15 @@ ANCHORS: Final = 24
 """Sessions that live from the beginning of an episode to its end. Lines name them by their numbers."""
 EXPIRED: Final = 4
 """Sessions that have expired before."""
+SETTLED: Final = ANCHORS // 2
+"""So many of the anchors are not switched on purpose: what their modes allow stays known."""
 ANCHOR_FORM: Final = re.compile(rb"sess_0{20}(0|f)([0-9a-f]{11})")
 """With an `f`, a session that has expired."""
+
+
+def anchor_mode(number: int, slugs: frozenset[str]) -> str:
+    """In which it begins."""
+    return sorted(slugs)[number % len(slugs)]
 
 
 def anchor(number: int, *, expired: bool = False) -> str:
@@ -43,6 +50,17 @@ class Array(Struct, eq=False):
     silent: bool = False
     """Whether none of its answers has an id."""
     answered: bool = False
+
+
+class Use(Struct, eq=False, gc=False):
+    """A tool in a session, of which was asked whether it is allowed."""
+
+    modes: set[str]
+    """All that the session may be in by the time of the answer: grows with every line that switches it."""
+    tool: str
+    path: str | None
+    names_more: bool
+    """Besides the path."""
 
 
 class Expectation(Struct, eq=False):
@@ -60,6 +78,7 @@ class Expectation(Struct, eq=False):
     loose: bool = False
     """It may be refused without an id instead."""
     array: Array | None = None
+    use: Use | None = None
     shared: bool = False
     """Another of this id was under way: nobody can tell which of two answers is whose."""
 

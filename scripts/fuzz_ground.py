@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 from fuzz_expectation import EXPIRED, anchor
+from fuzz_permissions import MODES
 from msgspec import Struct
 
-from modes_actor.modes.catalog import BUILTIN_ORDER
 from modes_actor.sessions.sessions import Sessions
 from modes_actor.sessions.tables import MIGRATIONS
 from modes_actor.store.database import Store
@@ -19,26 +19,6 @@ from modes_actor.surface.house import STORE_FILE
 ROOT: Final = Path(__file__).resolve().parent.parent
 LINE_LIMIT: Final = 8192
 SECRET: Final = "kept-8f1c6d27-secret"
-
-MODES: Final = r"""
-customModes:
-  - slug: docs
-    name: 📝 Docs
-    roleDefinition: You write documentation.
-    groups: [read, [edit, {fileRegex: '\.mdx?$', description: Markdown}], mcp]
-    mcpRestrictions:
-      allowedServers: [github, "docs-*"]
-      disallowedTools: [mcp__github__delete_*]
-  - slug: review
-    name: Review
-    extends: docs
-    customInstructions: Write no code.
-  - slug: night-shift
-    name: 夜勤
-    roleDefinition: You work at night.
-    groups: [[read, {activeHours: "22:00-06:00", timezone: Europe/Berlin}], command]
-"""
-SLUGS: Final = frozenset({*BUILTIN_ORDER, "docs", "review", "night-shift"})
 
 
 class Ground(Struct, frozen=True):

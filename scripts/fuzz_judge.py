@@ -8,6 +8,7 @@ import msgspec
 from fuzz_expectation import ANCHOR_FORM, BUSY, RESULT, TOOL_ERROR, Array, Expectation
 from fuzz_matching import matching
 from fuzz_oracle import Oracle
+from fuzz_permissions import objection
 from fuzz_reading import Id
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -82,12 +83,13 @@ _decode_tool_error = msgspec.json.Decoder(_ToolErrorResult).decode
 ENVELOPE: Final = "nothing but valid JSON-RPC on stdout, a line each"
 ONCE: Final = "each request is answered exactly once, notifications and responses never"
 OUTCOME: Final = "each answer is of the class that its request calls for"
+PERMISSIONS: Final = "a tool is allowed where the mode's groups and its edit pattern allow it, and nowhere else"
 INTERNAL: Final = "no internal error"
 SECRETS: Final = "no secret, no path outside the project and no traceback in an answer"
 SCHEMA: Final = "a sample of answers is valid by the official schemas"
 LIVENESS: Final = "the process lives, answers a ping after everything else, and ends with exit code 0"
 LOG: Final = "no traceback and no error in the log"
-PROMISES: Final = (ENVELOPE, ONCE, OUTCOME, INTERNAL, SECRETS, SCHEMA, LIVENESS, LOG)
+PROMISES: Final = (ENVELOPE, ONCE, OUTCOME, PERMISSIONS, INTERNAL, SECRETS, SCHEMA, LIVENESS, LOG)
 
 
 class Judge:
@@ -279,6 +281,10 @@ class Judge:
             raise Broken(OUTCOME, f"{what}: {outcome_name(outcome)}{told}, not {wanted}", expected.line)
         if inside != (expected.array is not None):
             raise Broken(ONCE, f"{what}: answered {'inside' if inside else 'outside'} an array", expected.line)
+        if expected.use is not None and not expected.shared:
+            result = b"" if said.result is UNSET else bytes(said.result)
+            if (against := objection(expected.use, outcome, result)) is not None:
+                raise Broken(PERMISSIONS, f"{what}: {against}", expected.line)
         self._heard += 1
         if self._sample is not None and self._heard % self._sampled == 0 and not expected.shared:
             self._sample(expected, msgspec.json.encode(said))

@@ -9,8 +9,9 @@ from random import Random
 from typing import Any, Final
 
 import msgspec
-from fuzz_expectation import ANCHORS, EXPIRED, anchor
-from fuzz_ground import LINE_LIMIT, SLUGS
+from fuzz_expectation import ANCHORS, EXPIRED, SETTLED, anchor
+from fuzz_ground import LINE_LIMIT
+from fuzz_permissions import SLUGS
 from fuzz_reading import Id, Understood, understand
 from fuzz_types import METHODS, NOTIFICATIONS, TO_CLIENT, example, tools, type_of
 from msgspec import Struct
@@ -132,9 +133,9 @@ def text_for(rng: Random) -> Callable[[str], str]:
 SLUGS_LISTED: Final = tuple(sorted(SLUGS))
 
 
-def _session(rng: Random) -> str:
+def _session(rng: Random, first: int = 0) -> str:
     if rng.random() < 0.8:
-        return anchor(rng.randrange(ANCHORS))
+        return anchor(rng.randrange(first, ANCHORS))
     return rng.choice((anchor(rng.randrange(EXPIRED), expired=True), "sess_" + "ab" * 16, "sess_1", "x", ""))
 
 
@@ -157,6 +158,8 @@ def valid_request(rng: Random, method: str, *, stateless: bool, roots: bool = Fa
     if method == "tools/call":
         params["name"] = rng.choice(list(tools()))
         params["arguments"] = example(type_of(tools()[params["name"]]), rng, text)
+        if params["name"] == "switch_mode":
+            params["arguments"]["session_id"] = _session(rng, SETTLED)
         if rng.random() < 0.9:
             params["arguments"].pop("include_system_prompt", None)  # rules are read anew each time, which takes long
     elif method == "prompts/get" and rng.random() < 0.9:

@@ -23,6 +23,9 @@ from fuzz_expectation import (
     Array,
     Expectation,
     Outcomes,
+    Use,
+    anchor,
+    anchor_mode,
 )
 from fuzz_reading import INVALID_REQUEST, PARSE_ERROR, Id, Understood
 from fuzz_types import METHODS, fits_struct, tools
@@ -59,6 +62,8 @@ class Oracle:
         self.arrays: list[Array] = []
         """Those that hold messages in which no id can be read."""
         self._listeners: set[Id] = set()
+        self._modes = {anchor(number): {anchor_mode(number, slugs)} for number in range(anchors)}
+        """In which mode each anchor may be."""
 
     def take(self, understood: Understood, request_id: Any, line: int) -> None:
         """The next line. `request_id` goes before the id that was understood: many lines differ in nothing else."""
@@ -138,6 +143,7 @@ class Oracle:
         version, outcomes = self._caller(understood, request_id)
         served = False
         may_wait = False
+        use = None
         if version is not None and array is not None and not version.arrays:
             outcomes = ONLY[INVALID_REQUEST]
         elif version is not None:
@@ -148,13 +154,14 @@ class Oracle:
             else:
                 served = True
                 outcomes, may_wait = self._served(understood, version)
+                use = self._use(understood) if method == "tools/call" and RESULT in outcomes else None
         known = method if method in METHODS else "an unknown method"
         name = "-" if version is None else version.name
         if served and method == "initialize" and self._handshake is not None:
             name = self._handshake.name
-        expected = Expectation(request_id, outcomes, line, known, name, may_wait=may_wait, array=array)
+        expected = Expectation(request_id, outcomes, line, known, name, may_wait=may_wait, array=array, use=use)
         if understood.loose:
-            expected.loose = True
+            expected.loose, expected.use = True, None
             expected.outcomes = outcomes | {PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, VALIDATION}
             expected.outcomes |= {TOOL_ERROR + VALIDATION}
             self.loose.append(expected)
@@ -210,6 +217,17 @@ class Oracle:
         if self.may_be_asked and not is_stateless and method in _WAIT_FOR_ROOTS:
             return outcomes | {BUSY}, True
         return outcomes, may_wait
+
+    def _use(self, understood: Understood) -> Use | None:
+        """What a call that may succeed asks about its session's mode, or changes in it."""
+        name, given = understood.params["name"], understood.params.get("arguments")
+        if name == "switch_mode":
+            self._modes[given["session_id"]].add(given["new_mode_slug"])
+        if name != "validate_tool_use":
+            return None
+        return Use(
+            self._modes[given["session_id"]], given["tool_name"], given.get("file_path"), bool(given.get("arguments"))
+        )
 
     def _outcomes(self, method: str, params: dict[str, Any]) -> tuple[set[int], bool]:
         """In the handshake era's numbers."""

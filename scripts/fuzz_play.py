@@ -14,10 +14,11 @@ from typing import IO, Final
 
 import msgspec
 import trio
-from fuzz_expectation import ANCHORS, Expectation, anchor
-from fuzz_ground import LINE_LIMIT, SLUGS, Ground
+from fuzz_expectation import ANCHORS, Expectation, anchor, anchor_mode
+from fuzz_ground import LINE_LIMIT, Ground
 from fuzz_judge import LIVENESS, LOG, ONCE, SAMPLED, Broken, Judge, real_sessions
 from fuzz_oracle import Oracle
+from fuzz_permissions import SLUGS
 from fuzz_reading import Id, Understood, understand
 from msgspec import Raw, Struct
 
@@ -174,7 +175,7 @@ class _Talk:
         meta = {PROTOCOL_VERSION_KEY: V2026_07_28.name, CLIENT_CAPABILITIES_KEY: {}}
         lines = []
         for number in range(ANCHORS):
-            mode = sorted(SLUGS)[number % len(SLUGS)]
+            mode = anchor_mode(number, SLUGS)
             call = {"name": "create_task", "arguments": {"mode_slug": mode}, "_meta": meta}
             request = {"jsonrpc": "2.0", "id": f"anchor-{number}", "method": "tools/call", "params": call}
             lines.append(line_of(msgspec.json.encode(request)))

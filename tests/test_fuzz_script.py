@@ -18,8 +18,8 @@ from tests.scripts import run_script, script
 case_module, damage, files, ground, judge, messages = map(
     script, ("fuzz_case", "fuzz_damage", "fuzz_files", "fuzz_ground", "fuzz_judge", "fuzz_messages")
 )
-oracle, reading, rounds, settings, types = map(
-    script, ("fuzz_oracle", "fuzz_reading", "fuzz_rounds", "fuzz_settings", "fuzz_types")
+oracle, permissions, reading, rounds, settings, types = map(
+    script, ("fuzz_oracle", "fuzz_permissions", "fuzz_reading", "fuzz_rounds", "fuzz_settings", "fuzz_types")
 )
 
 FAULTY = f"{sys.executable} {ROOT / 'tests' / 'faulty_server.py'}"
@@ -49,7 +49,7 @@ def error(code: int) -> bytes:
 
 def verdict_on(sent: list[bytes], said: list[bytes]) -> str | None:
     """The promise that a server broke which said this to that; None if it broke none."""
-    expected = oracle.Oracle(ground.SLUGS, anchors=0)
+    expected = oracle.Oracle(permissions.SLUGS, anchors=0)
     judged = judge.Judge(expected, (b"a-secret",))
     for number, line in enumerate(sent):
         understood = reading.understand(line, ground.LINE_LIMIT)
@@ -342,7 +342,7 @@ def test_a_decision_that_fails_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_damage_to_a_restriction_is_in_one_place() -> None:
     """And the intact text has the modes of the original."""
-    tree = files.yaml.safe_load(ground.MODES)
+    tree = files.yaml.safe_load(permissions.MODES)
     for seed in range(30):
         intact, damaged = damage.damaged_restriction(Random(seed), tree)
         assert files.yaml.safe_load(intact) == tree
