@@ -54,6 +54,8 @@ _RESTRICTING: Final = {
     "groups": ("read", None, *_GARBAGE),
 }
 """What restricts, and values in its place that nobody can understand (or that understood allow nothing)."""
+_NO_OPTIONS: Final[tuple[Any, ...]] = (5, 1.5, True, "x", [], ["x"], [[]], None)
+"""In the place of all the options of a group that has some."""
 
 
 def files_of_modes() -> list[str]:
@@ -137,7 +139,11 @@ def damaged_restriction(rng: Random, tree: dict[str, Any]) -> tuple[str, str]:
     spots = [(members, at) for members, at in _spots(damaged) if members[at][0] in _RESTRICTING]
     if not spots:
         return _text(intact), _text(damaged)
-    members, at = rng.choice(spots)
+    spot = rng.choice([*spots, *_groups_with_options(spots)])
+    if isinstance(spot, list):
+        spot[1] = _pairs(rng.choice(_NO_OPTIONS))
+        return _text(intact), _text(damaged)
+    members, at = spot
     key, value = members[at]
     match rng.randrange(3):
         case 0:
@@ -165,6 +171,13 @@ def _spots(value: Any) -> list[tuple[_Members, int]]:
         own = [(value, at) for at in range(len(value))]
         return own + [spot for _, each in value for spot in _spots(each)]
     return [spot for each in value for spot in _spots(each)] if isinstance(value, list) else []
+
+
+def _groups_with_options(spots: list[tuple[_Members, int]]) -> list[list[Any]]:
+    """Each as its name and its options."""
+    listed = [value for members, at in spots for key, value in (members[at],) if key == "groups"]
+    groups = [each for groups in listed if isinstance(groups, list) for each in groups]
+    return [each for each in groups if isinstance(each, list) and len(each) == 2 and isinstance(each[1], _Members)]
 
 
 def _text(value: Any, indent: int = 0) -> str:

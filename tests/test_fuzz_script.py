@@ -349,6 +349,14 @@ def test_damage_to_a_restriction_is_in_one_place() -> None:
         assert intact != damaged
 
 
+@pytest.mark.parametrize("options", ["5", "null", "[]", '["x"]'])
+def test_all_the_options_of_a_group_are_damaged_at_once(options: str) -> None:
+    """Not only one or the other of them."""
+    tree = files.yaml.safe_load(permissions.MODES)
+    damaged = {damage.damaged_restriction(Random(seed), tree)[1] for seed in range(300)}
+    assert any(f'["edit", {options}]' in text for text in damaged)
+
+
 def test_a_configuration_that_fails_in_another_way_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing but a `ConfigError` is an answer, and it must tell no secret."""
 
