@@ -9,6 +9,7 @@ import logging
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -98,8 +99,12 @@ def abilities(modes: list[ModeConfig], root: str) -> dict[str, Ability]:
     }
 
 
-def judged(after: str, before: dict[str, Ability] | None, root: str) -> Found | None:
-    """What is wrong with how a text is read. `before`: what the modes were able to do, if they must not do more."""
+def judged(after: str, before: dict[str, Ability] | None, root: str, held: Counter[str]) -> Found | None:
+    """What is wrong with how a text is read. `before`: what the modes were able to do, if they must not do more.
+
+    `held`: counts what was held against each promise.
+    """
+    held[NO_RAISE] += 1
     began = time.perf_counter()
     errors = _Errors()
     log = logging.getLogger("modes_actor")
@@ -116,11 +121,16 @@ def judged(after: str, before: dict[str, Ability] | None, root: str) -> Found | 
     if (took := time.perf_counter() - began) > SLOW_SECONDS:
         return Found(NO_RAISE, f"it took {took:.1f} s")
     lines = after.count("\n") + 2
-    for problem in (*read.problems, *ModeCatalog(read.modes).problems):
+    problems = (*read.problems, *ModeCatalog(read.modes).problems)
+    held[PLACES] += len(problems)
+    for problem in problems:
         if not (1 <= problem.line <= lines and problem.column >= 1 and problem.message and problem.file == "f"):
             return Found(PLACES, f"{problem} in a file of {lines - 1} lines")
-    for slug, uses in able.items() if before is not None else ():
-        more = uses - (before or {}).get(slug, frozenset())
+    if before is None:
+        return None
+    held[NEVER_MORE] += len(able)
+    for slug, uses in able.items():
+        more = uses - before.get(slug, frozenset())
         if more:
             tool, arguments = _USES[min(more) % len(_USES)]
             return Found(NEVER_MORE, f"the mode `{slug}` may now use {tool} {arguments}")
@@ -131,7 +141,9 @@ def fuzz_files(task: "Task", clock: "Clock", tally: "Tally") -> None:
     rng = Random(f"{task.seed}:{task.number}:{task.what}")
     directory = Path(task.directory)
     directory.mkdir(parents=True)
-    trials = _mode_trials(rng) if task.what == "modes" else _config_trials(rng, ConfigTrial(directory))
+    held: Counter[str] = Counter()
+    is_modes = task.what == "modes"
+    trials = _mode_trials(rng, held) if is_modes else _config_trials(rng, ConfigTrial(directory), held)
     while clock.left(tally.count):
         kind, before, after, trial = next(trials)
         began = time.perf_counter()
@@ -151,13 +163,13 @@ def fuzz_files(task: "Task", clock: "Clock", tally: "Tally") -> None:
                 after=written(smallest.encode(errors="surrogatepass")),
             )
             return
-    tally.distinct = tally.count
+    tally.distinct, tally.held = tally.count, dict(held)
 
 
 Trial = Callable[[str], Found | None]
 
 
-def _mode_trials(rng: Random) -> Iterator[tuple[str, str, str, Trial]]:
+def _mode_trials(rng: Random, held: Counter[str]) -> Iterator[tuple[str, str, str, Trial]]:
     root = str(Path(sys.prefix))
     texts = files_of_modes()
     trees = [yaml.safe_load(text) for text in texts]
@@ -167,13 +179,14 @@ def _mode_trials(rng: Random) -> Iterator[tuple[str, str, str, Trial]]:
         if rng.random() < 0.5 and isinstance(trees[index], dict):
             intact, damaged = damaged_restriction(rng, trees[index])
             able = abilities(read_modes(intact, file="f", source="project").modes, root)
-            yield "restriction", intact, damaged, partial(judged, before=able, root=root)
+            yield "restriction", intact, damaged, partial(judged, before=able, root=root, held=held)
         else:
-            yield "bytes", before, damaged_bytes(rng, before), partial(judged, before=None, root=root)
+            yield "bytes", before, damaged_bytes(rng, before), partial(judged, before=None, root=root, held=held)
 
 
-def _config_trials(rng: Random, configs: ConfigTrial) -> Iterator[tuple[str, str, str, Trial]]:
+def _config_trials(rng: Random, configs: ConfigTrial, held: Counter[str]) -> Iterator[tuple[str, str, str, Trial]]:
     for kind, text in configs.texts(rng):
+        held[CONFIG] += 1
         yield kind, "", text, partial(_config_judged, configs)
 
 
@@ -212,4 +225,4 @@ def replayed(case: Case, after: str) -> Found | None:
     able = None
     if case.expected == NEVER_MORE:
         able = abilities(read_modes(case.before, file="f", source="project").modes, root)
-    return judged(after, able, root)
+    return judged(after, able, root, Counter())

@@ -8,7 +8,7 @@ import msgspec
 from fuzz_expectation import ANCHOR_FORM, BUSY, RESULT, TOOL_ERROR, Array, Expectation
 from fuzz_matching import matching
 from fuzz_oracle import Oracle
-from fuzz_permissions import objection
+from fuzz_permissions import is_known, objection
 from fuzz_reading import Id
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -107,7 +107,7 @@ class Judge:
         self._sampled = sampled
         self._idless: Counter[tuple[int, bool]] = Counter()
         self._rest = b""
-        self._heard = 0
+        self._heard = self._shown = self._known_uses = 0
         self._tangled: dict[Id, list[int]] = {}
         """What came of requests that were under way with one id: which answer is whose, nobody can tell."""
         self.outcomes: Counter[tuple[str, str, int]] = Counter()
@@ -118,6 +118,12 @@ class Judge:
         """Requests of the server that wait for an answer."""
         self.created: dict[Id, bytes] = {}
         """Results of requests whose ids are in here beforehand."""
+
+    @property
+    def held(self) -> Counter[str]:
+        """How much was held against each promise; a server that has ended counts by itself."""
+        answers = dict.fromkeys((ENVELOPE, ONCE, OUTCOME, INTERNAL, SECRETS), self.outcomes.total())
+        return Counter({**answers, PERMISSIONS: self._known_uses, SCHEMA: self._shown, LIVENESS: 1, LOG: 1})
 
     def hear(self, block: bytes) -> None:
         """The next bytes from the server."""
@@ -282,11 +288,14 @@ class Judge:
         if inside != (expected.array is not None):
             raise Broken(ONCE, f"{what}: answered {'inside' if inside else 'outside'} an array", expected.line)
         if expected.use is not None and not expected.shared:
+            self._known_uses += is_known(expected.use, outcome)
             result = b"" if said.result is UNSET else bytes(said.result)
             if (against := objection(expected.use, outcome, result)) is not None:
                 raise Broken(PERMISSIONS, f"{what}: {against}", expected.line)
         self._heard += 1
-        if self._sample is not None and self._heard % self._sampled == 0 and not expected.shared:
+        is_clear = not expected.shared and expected.version != "-"
+        if self._sample is not None and self._heard % self._sampled == 0 and is_clear:
+            self._shown += 1
             self._sample(expected, msgspec.json.encode(said))
 
     def _forget(self, expected: Expectation) -> None:

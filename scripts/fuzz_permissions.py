@@ -68,9 +68,14 @@ class _Validated(Struct, rename="camel"):
 _decode = msgspec.json.Decoder(_Validated).decode
 
 
+def is_known(use: Use, outcome: int) -> bool:
+    """Whether the outcome is a yes or a no, and only one of them can be right."""
+    return _code(outcome) in EITHER and _permitted(use) != EITHER
+
+
 def objection(use: Use, outcome: int, result: bytes) -> str | None:
     """Why an answer to `validate_tool_use` is wrong, if it is: an error, or a result."""
-    expected = frozenset[int]().union(*(verdicts(mode, use.tool, use.path, use.names_more) for mode in use.modes))
+    expected = _permitted(use)
     if outcome == RESULT:
         try:
             allows = _decode(result).structured_content.allowed
@@ -78,13 +83,20 @@ def objection(use: Use, outcome: int, result: bytes) -> str | None:
             return f"a result that says neither yes nor no: {error}"
         is_right = RESULT in expected if allows else expected != YES
     else:
-        code = outcome - TOOL_ERROR if outcome < TOOL_ERROR // 2 else outcome
-        allows = False
+        allows, code = False, _code(outcome)
         is_right = code not in EITHER or code in expected
     if is_right:
         return None
     what = f"{use.tool!r} with {use.path!r} {'allowed' if allows else 'denied'} in {' or '.join(sorted(use.modes))}"
     return f"{what}, not {' or '.join(sorted(_WORDS[code] for code in expected))}"
+
+
+def _code(outcome: int) -> int:
+    return outcome - TOOL_ERROR if outcome < TOOL_ERROR // 2 else outcome
+
+
+def _permitted(use: Use) -> Outcomes:
+    return frozenset[int]().union(*(verdicts(mode, use.tool, use.path, use.names_more) for mode in use.modes))
 
 
 _WORDS: Final = {RESULT: "allowed", TOOL_RESTRICTED: "denied for its group", FILE_RESTRICTED: "denied for its path"}

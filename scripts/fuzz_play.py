@@ -61,6 +61,8 @@ class Played(Struct):
     """What came of an episode that broke no promise."""
 
     outcomes: Counter[tuple[str, str, int]]
+    held: Counter[str]
+    """How much was held against each promise."""
 
 
 class _CreatedContent(Struct):
@@ -110,7 +112,7 @@ async def play(
                 await process.wait()
     if broken is not None:
         raise broken
-    return Played(talk.judge.outcomes)
+    return Played(talk.judge.outcomes, talk.judge.held)
 
 
 def _first(group: BaseExceptionGroup[Broken]) -> Broken:

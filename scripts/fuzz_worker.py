@@ -54,6 +54,8 @@ class Tally(Struct, kw_only=True):
     kinds: dict[str, int] = {}
     outcomes: list[tuple[str, str, int, int]] = []
     """Methods, versions, what came of them, and how often."""
+    held: dict[str, int] = {}
+    """How much was held against each promise."""
     slowest: float = 0.0
     """Seconds that a file took."""
     broken: Case | None = None
@@ -93,6 +95,7 @@ async def fuzz_messages(task: Task, clock: Clock, tally: Tally) -> None:
     pool: list[Template] = []
     outcomes: Counter[tuple[str, str, int]] = Counter()
     kinds: Counter[str] = Counter()
+    held: Counter[str] = Counter()
     sample = schema_check()
     while left := clock.left(tally.count):
         seed = f"{task.seed}:{task.number}:{tally.episodes}"
@@ -127,9 +130,10 @@ async def fuzz_messages(task: Task, clock: Clock, tally: Tally) -> None:
             break
         outcomes += played.outcomes
         kinds += made.kinds
+        held += played.held
         tally.distinct += made.distinct
         tally.episodes += 1
-    tally.kinds = dict(kinds)
+    tally.kinds, tally.held = dict(kinds), dict(held)
     tally.outcomes = [(*each, count) for each, count in outcomes.items()]
 
 

@@ -1,0 +1,76 @@
+"""Damaged mode files and configurations, and the judgement on how they are read."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.scripts import script
+
+damage, files, ground, permissions, settings = map(
+    script, ("fuzz_damage", "fuzz_files", "fuzz_ground", "fuzz_permissions", "fuzz_settings")
+)
+
+TIGHT = '{"customModes": [{"slug": "a", "name": "A", "roleDefinition": "r", "groups": ["read"]}]}'
+
+
+def test_a_mode_that_may_do_more_than_before_is_found() -> None:
+    """Here the damage is a group more."""
+    able = files.abilities(files.read_modes(TIGHT, file="f", source="project").modes, "/")
+    assert files.judged(TIGHT, able, "/", Counter()) is None
+    assert files.judged(TIGHT.replace('"read"', '"read", "command"'), able, "/", Counter()).expected == files.NEVER_MORE
+
+
+def test_a_reader_that_raises_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it raises."""
+
+    def read_modes(*_: object, **__: object) -> None:
+        raise KeyError("slug")
+
+    monkeypatch.setattr(files, "read_modes", read_modes)
+    assert files.judged(TIGHT, None, "/", Counter()).expected == files.NO_RAISE
+
+
+def test_a_decision_that_fails_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is only a denial, to whoever asks; the log knows better."""
+
+    def judge_one(*_: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr("modes_actor.modes.decisions._judge_one", judge_one)
+    assert files.judged(TIGHT, None, "/", Counter()).expected == files.NO_RAISE
+
+
+def test_damage_to_a_restriction_is_in_one_place() -> None:
+    """And the intact text has the modes of the original."""
+    tree = files.yaml.safe_load(permissions.MODES)
+    for seed in range(30):
+        intact, damaged = damage.damaged_restriction(Random(seed), tree)
+        assert files.yaml.safe_load(intact) == tree
+        assert intact != damaged
+
+
+@pytest.mark.parametrize("options", ["5", "null", "[]", '["x"]'])
+def test_all_the_options_of_a_group_are_damaged_at_once(options: str) -> None:
+    """Not only one or the other of them."""
+    tree = files.yaml.safe_load(permissions.MODES)
+    damaged = {damage.damaged_restriction(Random(seed), tree)[1] for seed in range(300)}
+    assert any(f'["edit", {options}]' in text for text in damaged)
+
+
+def test_a_configuration_that_fails_in_another_way_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing but a `ConfigError` is an answer, and it must tell no secret."""
+
+    def fails(*_: object) -> None:
+        raise KeyError("x")
+
+    def tells(*_: object) -> None:
+        raise settings.ConfigError(ground.SECRET)
+
+    found = []
+    for load_config in (fails, tells):
+        monkeypatch.setattr(settings, "load_config", load_config)
+        found.append(settings.ConfigTrial(tmp_path).judged("{}"))
+    assert [re.sub(r":.*", "", sentence) for sentence in found] == ["KeyError", "a ConfigError tells a secret"]
