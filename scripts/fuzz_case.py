@@ -52,7 +52,11 @@ def written(data: bytes) -> str | Blob:
         text = data.decode()
     except UnicodeDecodeError:
         return Blob(data)
-    return text if text.isprintable() else Blob(data)
+    return text if text.translate(_LAYOUT).isprintable() else Blob(data)
+
+
+_LAYOUT: Final = str.maketrans("", "", "\n\t")
+"""What files are laid out with."""
 
 
 def bytes_of(line: str | Blob) -> bytes:
@@ -194,8 +198,9 @@ def reductions(line: bytes) -> list[bytes]:
         half, quarter = len(line) // 2, len(line) // 4
         cuts = [line[:half], line[half:], line[quarter:], line[: -quarter or None], line[1:], line[:-1]]
         return sorted({cut for cut in cuts if len(cut) < len(line)}, key=len)
-    found = {msgspec.json.encode(each) for each in _smaller(value, 0)}
-    return sorted((each for each in found if len(each) < len(line)), key=len)[:200]
+    found = {msgspec.json.encode(each) for each in _smaller(value, 0)} - {line}
+    # A digit that becomes 0 is no shorter, but that happens to it only once.
+    return sorted((each for each in found if len(each) <= len(line)), key=lambda each: (len(each), each))[:200]
 
 
 def _smaller(value: Any, depth: int) -> list[Any]:
@@ -217,7 +222,10 @@ def _smaller(value: Any, depth: int) -> list[Any]:
             ]
             return without + inside
         case str() if value:
-            return ["", value[: len(value) // 2]]
+            half = len(value) // 2
+            return ["", value[:half], value[half:]]
+        case int() | float() if value and value is not True:
+            return [0]
         case _:
             return []
 

@@ -79,4 +79,48 @@ def test_the_case_of_an_answer_that_is_not_valid_becomes_small(tmp_path: Path, w
         return await case_module.shrunk(case, made, broken, trials=20, name="small")
 
     small = trio.run(shrunk)
-    assert [line for each in small.rounds for line in each.lines] == [PING]
+    assert [line for each in small.rounds for line in each.lines] == [PING.replace("1", "0")]
+
+
+def test_what_does_not_matter_is_left_out_of_a_case() -> None:
+    """Down to the two items that fail together."""
+
+    async def still(items: Any) -> bool:
+        return {3, 77} <= set(items)
+
+    assert trio.run(case_module.minimal, list(range(100)), still) == [3, 77]
+
+
+def test_a_message_is_made_smaller_member_by_member() -> None:
+    """Each way is tried by itself, the smallest result first."""
+    assert case_module.reductions(b'{"a":{"b":1},"c":"xy"}') == [
+        b'{"c":"xy"}',
+        b'{"a":{"b":1}}',
+        b'{"a":{},"c":"xy"}',
+        b'{"a":{"b":1},"c":""}',
+        b'{"a":{"b":1},"c":"x"}',
+        b'{"a":{"b":1},"c":"y"}',
+        b'{"a":{"b":0},"c":"xy"}',
+    ]
+
+
+def test_a_number_becomes_nought_and_a_text_either_half() -> None:
+    """That is all that can be done to them; true is no number."""
+    assert case_module.reductions(b'[12.5,true,"abc"]')[3:] == [
+        b'[0,true,"abc"]',
+        b'[12.5,true,""]',
+        b'[12.5,true,"a"]',
+        b'[12.5,true,"bc"]',
+    ]
+    assert case_module.reductions(b"0") == []
+
+
+def test_bytes_that_are_no_text_survive_in_a_case() -> None:
+    """They are kept in base64, and everything else as it is."""
+    lines = [b'{"id":1}', b"\xff\x00", b"a\x1b", b"a:\n\t- b\n"]
+    assert [case_module.bytes_of(case_module.written(line)) for line in lines] == lines
+
+
+def test_a_file_is_kept_as_text() -> None:
+    """It has lines, and is for people to read."""
+    assert case_module.written(b"a:\n\t- \xc3\xa9\n") == "a:\n\t- é\n"

@@ -7,16 +7,13 @@ from random import Random
 from typing import Any
 
 import pytest
-import trio
 from msgspec import UNSET
 
 from modes_actor.wire.versions import ALL_VERSIONS
 from tests.process import ROOT
 from tests.scripts import run_script, script
 
-case_module, ground, judge, messages, oracle = map(
-    script, ("fuzz_case", "fuzz_ground", "fuzz_judge", "fuzz_messages", "fuzz_oracle")
-)
+ground, judge, messages, oracle = map(script, ("fuzz_ground", "fuzz_judge", "fuzz_messages", "fuzz_oracle"))
 permissions, reading, rounds, types = map(script, ("fuzz_permissions", "fuzz_reading", "fuzz_rounds", "fuzz_types"))
 
 FAULTY = f"{sys.executable} {ROOT / 'tests' / 'faulty_server.py'}"
@@ -274,32 +271,3 @@ def test_a_line_is_understood_without_the_server(line: bytes, kind: str, code: i
     """By JSON and JSON-RPC alone."""
     found = reading.understand(line, ground.LINE_LIMIT)
     assert (found.kind, found.code, found.id) == (kind, code, request_id)
-
-
-# Cases.
-
-
-def test_what_does_not_matter_is_left_out_of_a_case() -> None:
-    """Down to the two items that fail together."""
-
-    async def still(items: Any) -> bool:
-        return {3, 77} <= set(items)
-
-    assert trio.run(case_module.minimal, list(range(100)), still) == [3, 77]
-
-
-def test_a_message_is_made_smaller_member_by_member() -> None:
-    """Each way is tried by itself, the smallest result first."""
-    assert case_module.reductions(b'{"a":{"b":1},"c":"xy"}') == [
-        b'{"c":"xy"}',
-        b'{"a":{"b":1}}',
-        b'{"a":{},"c":"xy"}',
-        b'{"a":{"b":1},"c":""}',
-        b'{"a":{"b":1},"c":"x"}',
-    ]
-
-
-def test_bytes_that_are_no_text_survive_in_a_case() -> None:
-    """They are kept in base64, and everything else as it is."""
-    lines = [b'{"id":1}', b"\xff\x00", b"a\x1b"]
-    assert [case_module.bytes_of(case_module.written(line)) for line in lines] == lines
