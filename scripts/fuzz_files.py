@@ -10,15 +10,17 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+import trio
 import yaml
-from fuzz_case import Case, written
+from fuzz_case import Case, minimal, written
 from fuzz_damage import damaged_bytes, damaged_restriction, files_of_modes
 from fuzz_settings import ConfigTrial
 from msgspec import Struct
@@ -56,6 +58,8 @@ _USES: Final = tuple(
     }.items()
     for arguments in several
 )
+_ROOT: Final = str(Path(sys.prefix))
+"""A project, as far as paths go."""
 _MOMENTS: Final = tuple(datetime(2024, 1, day, hour, tzinfo=UTC) for day, hour in ((1, 12), (3, 23)))
 """A Monday at noon, a Wednesday at night."""
 
@@ -153,14 +157,17 @@ def fuzz_files(task: "Task", clock: "Clock", tally: "Tally") -> None:
         tally.kinds[kind] = tally.kinds.get(kind, 0) + 1
         clock.tell(tally)
         if found is not None:
-            smallest = _smallest(after, found, trial) if kind != "restriction" else after
+            if found.expected == NEVER_MORE:
+                before, after = _smallest_pair(before, after)
+            else:
+                after = _smallest(after, found, trial)
             tally.broken = Case(
                 what=task.what,
                 seed=f"{task.seed}:{task.number}",
                 expected=found.expected,
                 found=found.found,
                 before=before,
-                after=written(smallest.encode(errors="surrogatepass")),
+                after=written(after.encode(errors="surrogatepass")),
             )
             return
     tally.distinct, tally.held = tally.count, dict(held)
@@ -170,7 +177,6 @@ Trial = Callable[[str], Found | None]
 
 
 def _mode_trials(rng: Random, held: Counter[str]) -> Iterator[tuple[str, str, str, Trial]]:
-    root = str(Path(sys.prefix))
     texts = files_of_modes()
     trees = [yaml.safe_load(text) for text in texts]
     while True:
@@ -178,10 +184,9 @@ def _mode_trials(rng: Random, held: Counter[str]) -> Iterator[tuple[str, str, st
         before = texts[index]
         if rng.random() < 0.5 and isinstance(trees[index], dict):
             intact, damaged = damaged_restriction(rng, trees[index])
-            able = abilities(read_modes(intact, file="f", source="project").modes, root)
-            yield "restriction", intact, damaged, partial(judged, before=able, root=root, held=held)
+            yield "restriction", intact, damaged, partial(judged, before=_able(intact), root=_ROOT, held=held)
         else:
-            yield "bytes", before, damaged_bytes(rng, before), partial(judged, before=None, root=root, held=held)
+            yield "bytes", before, damaged_bytes(rng, before), partial(judged, before=None, root=_ROOT, held=held)
 
 
 def _config_trials(rng: Random, configs: ConfigTrial, held: Counter[str]) -> Iterator[tuple[str, str, str, Trial]]:
@@ -216,13 +221,56 @@ def _smallest(text: str, found: Found, trial: Trial) -> str:
     return text
 
 
+Row = tuple[list[str], list[str]]
+"""Lines of the intact file, and those of the damaged one in their place."""
+
+
+def _smallest_pair(before: str, after: str) -> tuple[str, str]:
+    """Both texts without lines that they share, as long as a mode of the damaged one may do more.
+
+    The lines that they do not share stay: without them, the damaged file would be a good one that says something else.
+    And the intact one has to stay intact.
+    """
+    deadline = time.perf_counter() + 20
+    lines = before.split("\n"), after.split("\n")
+    rows: list[Row] = []
+    for kind, start, end, other_start, other_end in SequenceMatcher(None, *lines, autojunk=False).get_opcodes():
+        if kind == "equal":
+            rows += [([line], [line]) for line in lines[0][start:end]]
+        else:
+            rows.append((lines[0][start:end], lines[1][other_start:other_end]))
+    damage = [row for row in rows if row[0] != row[1]]
+    known = _problems(before)
+
+    async def still(fewer: Sequence[Row]) -> bool:
+        if time.perf_counter() > deadline or [row for row in fewer if row[0] != row[1]] != damage:
+            return False
+        intact, damaged = _texts(fewer)
+        able = _able(intact)
+        is_intact = _problems(intact) <= known and _able(damaged).keys() <= able.keys()
+        found = judged(damaged, able, _ROOT, Counter()) if is_intact else None
+        return found is not None and found.expected == NEVER_MORE
+
+    return _texts(trio.run(minimal, rows, still))
+
+
+def _texts(rows: Sequence[Row]) -> tuple[str, str]:
+    return "\n".join(line for row in rows for line in row[0]), "\n".join(line for row in rows for line in row[1])
+
+
+def _problems(text: str) -> set[str]:
+    read = read_modes(text, file="f", source="project")
+    return {problem.message for problem in (*read.problems, *ModeCatalog(read.modes).problems)}
+
+
+def _able(text: str) -> dict[str, Ability]:
+    return abilities(read_modes(text, file="f", source="project").modes, _ROOT)
+
+
 def replayed(case: Case, after: str) -> Found | None:
     """A case of a file, once more."""
     if case.what == "config":
         with tempfile.TemporaryDirectory(prefix="fuzz-") as directory:
             return _config_judged(ConfigTrial(Path(directory)), after)
-    root = str(Path(sys.prefix))
-    able = None
-    if case.expected == NEVER_MORE:
-        able = abilities(read_modes(case.before, file="f", source="project").modes, root)
-    return judged(after, able, root, Counter())
+    able = _able(case.before) if case.expected == NEVER_MORE else None
+    return judged(after, able, _ROOT, Counter())

@@ -9,9 +9,10 @@ import pytest
 
 from tests.scripts import script
 
-damage, files, ground, permissions, settings = map(
-    script, ("fuzz_damage", "fuzz_files", "fuzz_ground", "fuzz_permissions", "fuzz_settings")
+case_module, damage, files, ground, permissions = map(
+    script, ("fuzz_case", "fuzz_damage", "fuzz_files", "fuzz_ground", "fuzz_permissions")
 )
+settings, worker = map(script, ("fuzz_settings", "fuzz_worker"))
 
 TIGHT = '{"customModes": [{"slug": "a", "name": "A", "roleDefinition": "r", "groups": ["read"]}]}'
 
@@ -74,3 +75,43 @@ def test_a_configuration_that_fails_in_another_way_is_found(monkeypatch: pytest.
         monkeypatch.setattr(settings, "load_config", load_config)
         found.append(settings.ConfigTrial(tmp_path).judged("{}"))
     assert [re.sub(r":.*", "", sentence) for sentence in found] == ["KeyError", "a ConfigError tells a secret"]
+
+
+INTACT = """{"customModes": [
+  {
+    "slug": "a",
+    "name": "A",
+    "description": "It reads.",
+    "roleDefinition": "r",
+    "groups": [
+      "read"
+    ],
+    "customInstructions": "Read."
+  },
+  {"slug": "b", "name": "B", "roleDefinition": "r", "groups": []}
+]}"""
+SMALL = """{"customModes": [
+  {
+    "slug": "a",
+    "name": "A",
+    "roleDefinition": "r",
+    "groups": [
+      "read"
+    ],
+  },
+]}"""
+
+
+def test_a_mode_that_may_do_more_becomes_a_small_case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Lines that both files have are left out of both; the damage stays, and so does what makes the intact one good."""
+
+    def damaged(text: str) -> str:
+        return text.replace('"read"', '"read", "command"')
+
+    monkeypatch.setattr(files, "damaged_restriction", lambda *_: (INTACT, damaged(INTACT)))
+    task = worker.Task(what="modes", number=0, seed=1, seconds=60.0, count=1000, directory=str(tmp_path / "here"))
+    tally = worker.Tally()
+    files.fuzz_files(task, worker.Clock(task), tally)
+    case = tally.broken
+    assert (case.before, case.after) == (SMALL, damaged(SMALL))
+    assert files.replayed(case, case.after).expected == files.NEVER_MORE
