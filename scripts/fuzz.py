@@ -2,7 +2,7 @@
 """Send the server whatever there is, and check that it does with each message what it must, and nothing else.
 
     .venv/bin/python scripts/fuzz.py [--what messages|modes|config|all] [--duration SECONDS | --messages N] [--seed N]
-    .venv/bin/python scripts/fuzz.py --replay FILE
+    .venv/bin/python scripts/fuzz.py --replay FILE [--server COMMAND]
 
 Messages are made from the Structs of the protocol in all its versions, mutated as values and as bytes, and sent to one
 server a core in pieces that are cut anywhere. What each must be answered with is worked out without the server's code.
@@ -129,18 +129,20 @@ async def run(asked: Asked, options: Options, directory: Path) -> Report:
 
 
 class Replayed(Struct, frozen=True):
-    """What came of a case that was run again."""
+    """What came of a case that was run again. If nothing did: what the case was."""
 
     fails: bool
+    is_same: bool
+    """It fails, and with the promise of the case."""
     promise: str
     found: str
 
 
 async def replay(case: Case, server: tuple[str, ...], patience: float) -> Replayed:
-    """Run a case again. If it does not fail any more, the promise and what was found are those of the first time."""
+    """Run a case again. `server`: another than the one of the case."""
     if case.what == "messages":
         with tempfile.TemporaryDirectory(prefix="fuzz-") as directory:
-            ground = await make_ground(Path(directory), server)
+            ground = await make_ground(Path(directory), server or case.server)
             broken = await played_again(
                 ground, rounds_of(case), case.plan, promise=case.expected, name="replay", patience=patience
             )
@@ -149,15 +151,18 @@ async def replay(case: Case, server: tuple[str, ...], patience: float) -> Replay
         wrong = replayed(case, bytes_of(case.after).decode(errors="surrogatepass"))
         found = None if wrong is None else (wrong.expected, wrong.found)
     promise, what = found or (case.expected, case.found)
-    return Replayed(found is not None, promise, what)
+    return Replayed(found is not None, found is not None and promise == case.expected, promise, what)
 
 
-def told(replayed: Replayed, *, as_json: bool) -> int:
+def told(case: Case, replayed: Replayed, *, as_json: bool) -> int:
     """Print it, and return the exit code."""
     if as_json:
         print(msgspec.json.encode(replayed).decode())
-    elif replayed.fails:
+    elif replayed.is_same:
         print(f"It still fails: {replayed.promise}: {replayed.found}")
+    elif replayed.fails:
+        print(f"It fails in another way: {replayed.promise}: {replayed.found}")
+        print(f"It was: {case.expected}: {case.found}")
     else:
         print(f"It does not fail any more. It was: {replayed.promise}: {replayed.found}")
     return 1 if replayed.fails else 0
@@ -168,9 +173,11 @@ def main() -> int:
     parser.add_argument("--what", choices=("messages", "modes", "config", "all"), default="all")
     parser.add_argument("--messages", type=_some, metavar="N", help="so many, whatever time it takes")
     parser.add_argument("--processes", type=_some, default=os.cpu_count() or 1, metavar="N", help="default: one a core")
-    parser.add_argument("--replay", type=Path, metavar="FILE", help="run a case again")
+    parser.add_argument("--replay", type=Path, metavar="FILE", help="run a case again, with the server that it names")
     parser.add_argument("--cases", default=".", metavar="DIRECTORY", help="where to put the case of a failure")
-    parser.add_argument("--server", default="", metavar="COMMAND", help="another server than ours")
+    parser.add_argument(
+        "--server", default="", metavar="COMMAND", help="another server than ours, or than that of the case"
+    )
     parser.add_argument("--shrink", type=int, default=200, metavar="N", help="servers at most to make a failure small")
     parser.add_argument("--patience", type=float, default=30.0, metavar="SECONDS", help="that an answer may take")
     rate = parser.add_mutually_exclusive_group()
@@ -182,7 +189,7 @@ def main() -> int:
     try:
         if parsed.replay is not None:
             case = msgspec.json.decode(parsed.replay.read_bytes(), type=Case)
-            return told(trio.run(replay, case, server, parsed.patience), as_json=parsed.json)
+            return told(case, trio.run(replay, case, server, parsed.patience), as_json=parsed.json)
         return _fuzz(parsed, server)
     except (FuzzError, OSError, msgspec.MsgspecError) as error:
         print(f"fuzz.py: {error}", file=sys.stderr)

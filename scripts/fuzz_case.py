@@ -39,6 +39,8 @@ class Case(Struct, kw_only=True):
     seed: str
     expected: str
     found: str
+    server: tuple[str, ...] = ()
+    """The command of the server that it was found with, if that was not ours."""
     plan: Plan = Plan()
     rounds: list[CaseRound] = []
     before: str = ""

@@ -122,6 +122,7 @@ async def fuzz_messages(task: Task, clock: Clock, tally: Tally) -> None:
                 seed=seed,
                 expected=broken.promise,
                 found=broken.found,
+                server=task.server,
                 plan=made.plan,
                 rounds=[CaseRound(list(map(_text, each.lines)), each.cuts) for each in kept],
             )

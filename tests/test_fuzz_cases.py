@@ -68,6 +68,19 @@ def test_an_answer_that_is_not_valid_is_found_again(tmp_path: Path, wrong_server
     assert (ran.code, ran.json()["promise"]) == (1, judge.SCHEMA)
 
 
+def test_a_case_that_fails_in_another_way_says_so(tmp_path: Path, wrong_server: Server) -> None:
+    """With both promises, and it fails nevertheless."""
+    case = saved(case_of(PING, promise=judge.ONCE), tmp_path)
+    server = wrong_server(f'"told":"{ground.SECRET}"')
+    ran = run_script("fuzz.py", "--replay", case, "--server", server, home=tmp_path)
+    first, second = ran.out.splitlines()
+    assert first.startswith(f"It fails in another way: {judge.SECRETS}: ")
+    assert second == f"It was: {judge.ONCE}: it was found"
+    as_json = run_script("fuzz.py", "--replay", case, "--server", server, "--json", home=tmp_path)
+    assert (as_json.json()["fails"], as_json.json()["is_same"]) == (True, False)
+    assert (ran.code, as_json.code) == (1, 1)
+
+
 @needs_schemas
 def test_the_case_of_an_answer_that_is_not_valid_becomes_small(tmp_path: Path, wrong_server: Server) -> None:
     """Down to the message, and that to its members."""
