@@ -12,7 +12,8 @@ small as possible: --replay sends it again.
 The same --seed, --messages and --processes do the same again. A run of a minute or more must also send a million
 messages a minute (--no-rate: it need not; --require-rate: a shorter one must, too).
 
-Exit code: 0 if every promise was kept, 1 if one was broken, 2 if the script could not do its work.
+Exit code: 0 if every promise was kept, 1 if one was broken, 2 if the script could not do its work, or was interrupted
+before anything was found.
 """
 
 import argparse
@@ -31,10 +32,11 @@ from fuzz_case import Case, bytes_of, played_again, rounds_of
 from fuzz_files import replayed
 from fuzz_ground import make_ground
 from fuzz_report import Report, sections_of, summed
-from fuzz_worker import RECURSION, Tally, Task, What
+from fuzz_worker import RECURSION, Tally, Task, What, stopped_by_signals
 from msgspec import Struct
 from reporting import Options, Progress, common_options, emit, options_parser
 
+WORKER: Final = Path(__file__).with_name("fuzz_worker.py")
 RATED_SECONDS: Final = 55.0
 FILES_SHARE: Final = 0.15
 """Of the time, for mode files and for configurations, when everything is asked for."""
@@ -55,49 +57,67 @@ class Asked(Struct, frozen=True):
     rated: bool
 
 
-async def run_task(tasks: list[Task], progress: Progress, done: float, total: float) -> list[Tally]:
-    """Every task in a process of its own; the first failure ends the others."""
-    tallies: dict[int, Tally] = {}
+async def run_task(
+    tasks: list[Task],
+    tallies: dict[int, Tally],
+    progress: Progress,
+    done: float,
+    total: float,
+    *,
+    program: Path = WORKER,
+) -> None:
+    """Every task in a process of its own, and how far each is. The first failure ends all but the one that has it."""
     began = trio.current_time()
     wanted = sum(task.count or 0 for task in tasks)
+    scopes = {task.number: trio.CancelScope() for task in tasks}
 
-    async def work(task: Task, scope: trio.CancelScope) -> None:
-        argument = msgspec.json.encode(task).decode()
-        command = [sys.executable, str(Path(__file__).with_name("fuzz_worker.py")), argument]
-        process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)
+    def tell(task: Task, tally: Tally) -> None:
+        tallies[task.number] = tally
+        count = sum(each.count for each in tallies.values())
+        share = count / wanted if task.count is not None else (trio.current_time() - began) / total
+        progress.show(done + min(share, 1.0) * total, f"{count:,} {task.what}")
+        if tally.broken is not None:
+            for number, scope in scopes.items():
+                if number != task.number:
+                    scope.cancel()
+
+    async def work(task: Task) -> None:
+        command = [sys.executable, str(program), msgspec.json.encode(task).decode()]
+        # In a session of its own, so that Ctrl-C reaches nobody but us.
+        process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, start_new_session=True)
         try:
             assert process.stdout is not None
             rest = b""
             async for block in process.stdout:
                 *lines, rest = (rest + bytes(block)).split(b"\n")
                 for line in lines:
-                    tallies[task.number] = tally = msgspec.json.decode(line, type=Tally)
-                    count = sum(each.count for each in tallies.values())
-                    is_counted = task.count is not None
-                    share = count / wanted if is_counted else (trio.current_time() - began) / total
-                    progress.show(done + min(share, 1.0) * total, f"{count:,} {task.what}")
-                    if tally.broken is not None:
-                        scope.cancel()
-            if await process.wait() or not tallies[task.number].done:
-                raise FuzzError(f"a process that should fuzz {task.what} failed with code {process.returncode}")
+                    tell(task, msgspec.json.decode(line, type=Tally))
+            code, last = await process.wait(), tallies.get(task.number, Tally())
+            if (code or not last.done) and last.broken is None:
+                raise FuzzError(f"a process that should fuzz {task.what} failed with code {code}")
         finally:
             process.terminate()
             with trio.CancelScope(shield=True):
+                assert process.stdout is not None
+                await process.stdout.aclose()  # it may be about to say more than the pipe takes
                 await process.wait()
+
+    async def work_alone(task: Task) -> None:
+        with scopes[task.number]:
+            await work(task)
 
     try:
         async with trio.open_nursery() as nursery:
             for task in tasks:
-                nursery.start_soon(work, task, nursery.cancel_scope)
+                nursery.start_soon(work_alone, task)
     except* FuzzError as group:
         raise FuzzError(str(group.exceptions[0])) from None
-    return list(tallies.values())
 
 
 async def run(asked: Asked, options: Options, directory: Path) -> Report:
     kinds: list[What] = list(get_args(What)) if asked.what == "all" else [asked.what]
-    tallies: dict[What, list[Tally]] = {}
-    with Progress("fuzzing", options.duration) as progress:
+    tallies: dict[What, dict[int, Tally]] = {}
+    with stopped_by_signals() as stopped, Progress("fuzzing", options.duration) as progress:
         done = 0.0
         for what in kinds:
             is_shared = asked.what == "all"
@@ -121,11 +141,16 @@ async def run(asked: Asked, options: Options, directory: Path) -> Report:
                 )
                 for number in range(asked.processes)
             ]
-            tallies[what] = await run_task(tasks, progress, done, each)
+            tallies[what] = {}
+            await run_task(tasks, tallies[what], progress, done, each)
             done += each
-            if any(tally.broken is not None for tally in tallies[what]):
+            if any(tally.broken is not None for tally in tallies[what].values()):
                 break
-    return summed(tallies, seed=options.seed, processes=asked.processes, is_rated=asked.rated)
+    found = {what: list(those.values()) for what, those in tallies.items()}
+    report = summed(found, seed=options.seed, processes=asked.processes, is_rated=asked.rated)
+    if stopped.cancelled_caught and not report.failures:
+        raise KeyboardInterrupt
+    return report
 
 
 class Replayed(Struct, frozen=True):
@@ -141,11 +166,14 @@ class Replayed(Struct, frozen=True):
 async def replay(case: Case, server: tuple[str, ...], patience: float) -> Replayed:
     """Run a case again. `server`: another than the one of the case."""
     if case.what == "messages":
-        with tempfile.TemporaryDirectory(prefix="fuzz-") as directory:
+        broken = None
+        with stopped_by_signals() as stopped, tempfile.TemporaryDirectory(prefix="fuzz-") as directory:
             ground = await make_ground(Path(directory), server or case.server)
             broken = await played_again(
                 ground, rounds_of(case), case.plan, promise=case.expected, name="replay", patience=patience
             )
+        if stopped.cancelled_caught:
+            raise KeyboardInterrupt
         found = None if broken is None else (broken.promise, broken.found)
     else:
         wrong = replayed(case, bytes_of(case.after).decode(errors="surrogatepass"))
@@ -193,6 +221,9 @@ def main() -> int:
         return _fuzz(parsed, server)
     except (FuzzError, OSError, msgspec.MsgspecError) as error:
         print(f"fuzz.py: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
         return 2
 
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 import yaml
-from fuzz_case import Case, minimal, written
+from fuzz_case import Blob, Case, minimal, written
 from fuzz_damage import damaged_bytes, damaged_restriction, files_of_modes
 from fuzz_settings import ConfigTrial
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from modes_actor.modes.catalog import ModeCatalog
 from modes_actor.modes.decisions import Allowed, DecisionContext, decide
@@ -157,20 +157,26 @@ def fuzz_files(task: "Task", clock: "Clock", tally: "Tally") -> None:
         tally.kinds[kind] = tally.kinds.get(kind, 0) + 1
         clock.tell(tally)
         if found is not None:
-            if found.expected == NEVER_MORE:
-                before, after = _smallest_pair(before, after)
-            else:
-                after = _smallest(after, found, trial)
-            tally.broken = Case(
+            case = Case(
                 what=task.what,
                 seed=f"{task.seed}:{task.number}",
                 expected=found.expected,
                 found=found.found,
                 before=before,
-                after=written(after.encode(errors="surrogatepass")),
+                after=_written(after),
             )
+            clock.tell_of(case, tally)
+            if found.expected == NEVER_MORE:
+                before, after = _smallest_pair(before, after)
+            else:
+                after = _smallest(after, found, trial)
+            tally.broken = structs.replace(case, before=before, after=_written(after))
             return
     tally.distinct, tally.held = tally.count, dict(held)
+
+
+def _written(text: str) -> str | Blob:
+    return written(text.encode(errors="surrogatepass"))
 
 
 Trial = Callable[[str], Found | None]

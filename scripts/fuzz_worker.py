@@ -4,10 +4,13 @@ It is started by fuzz.py, with its task as JSON in its only argument.
 """
 
 import itertools
+import os
+import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
@@ -80,14 +83,47 @@ class Clock:
         return 0 if self.seconds >= self._task.seconds else sys.maxsize
 
     def tell(self, tally: Tally) -> None:
+        """How far it is, now and then."""
         if time.perf_counter() - self._told > 0.3:
             self._told = time.perf_counter()
             say(Tally(count=tally.count))
 
+    def tell_of(self, case: Case, tally: Tally) -> None:
+        """Of a failure, as it is, in a file already: nobody may wait for the end of what makes it smaller."""
+        say(Tally(count=tally.count, broken=case, saved=str(save(case, Path(self._task.cases)))))
+
 
 def say(tally: Tally) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(tally) + b"\n")
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(msgspec.json.encode(tally) + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # nobody waits for it any more: that is as good as being told to stop
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        signal.raise_signal(signal.SIGTERM)
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[trio.CancelScope]:
+    """What is inside is cancelled by Ctrl-C and by SIGTERM, and so it clears away what it made."""
+    token = trio.lowlevel.current_trio_token()
+    with trio.CancelScope() as scope:
+
+        def stop(*_: object) -> None:
+            token.run_sync_soon(scope.cancel, idempotent=True)
+
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield scope
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+async def stoppable_messages(task: Task, clock: Clock, tally: Tally) -> None:
+    with stopped_by_signals() as stopped:
+        await fuzz_messages(task, clock, tally)
+    if stopped.cancelled_caught:
+        sys.exit(1)
 
 
 async def fuzz_messages(task: Task, clock: Clock, tally: Tally) -> None:
@@ -126,7 +162,7 @@ async def fuzz_messages(task: Task, clock: Clock, tally: Tally) -> None:
                 plan=made.plan,
                 rounds=[CaseRound(list(map(_text, each.lines)), each.cuts) for each in kept],
             )
-            save(case, Path(task.cases))  # as it is, should nobody wait for the end of what follows
+            clock.tell_of(case, tally)
             tally.broken = await shrunk(case, ground, broken, trials=task.shrink_trials, name=name)
             break
         outcomes += played.outcomes
@@ -147,7 +183,7 @@ def main() -> None:
     task = msgspec.json.decode(sys.argv[1], type=Task)
     clock, tally = Clock(task), Tally()
     if task.what == "messages":
-        trio.run(fuzz_messages, task, clock, tally)
+        trio.run(stoppable_messages, task, clock, tally)
     else:
         from fuzz_files import fuzz_files
 

@@ -109,7 +109,9 @@ def test_a_mode_that_may_do_more_becomes_a_small_case(monkeypatch: pytest.Monkey
         return text.replace('"read"', '"read", "command"')
 
     monkeypatch.setattr(files, "damaged_restriction", lambda *_: (INTACT, damaged(INTACT)))
-    task = worker.Task(what="modes", number=0, seed=1, seconds=60.0, count=1000, directory=str(tmp_path / "here"))
+    task = worker.Task(
+        what="modes", number=0, seed=1, seconds=60.0, count=1000, directory=str(tmp_path / "here"), cases=str(tmp_path)
+    )
     tally = worker.Tally()
     files.fuzz_files(task, worker.Clock(task), tally)
     case = tally.broken
