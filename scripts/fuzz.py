@@ -37,6 +37,10 @@ from msgspec import Struct
 from reporting import Options, Progress, common_options, emit, options_parser
 
 WORKER: Final = Path(__file__).with_name("fuzz_worker.py")
+SEED_HELP: Final = (
+    "the same messages and files, in the same order and cut alike; as many of them with the same --messages and "
+    "--processes, else as many as there is time for (default: another each time)"
+)
 RATED_SECONDS: Final = 55.0
 FILES_SHARE: Final = 0.15
 """Of the time, for mode files and for configurations, when everything is asked for."""
@@ -197,7 +201,15 @@ def told(case: Case, replayed: Replayed, *, as_json: bool) -> int:
 
 
 def main() -> int:
-    parser = options_parser(__doc__ or "", duration=75)
+    common = options_parser(__doc__ or "", duration=75)
+    parser = argparse.ArgumentParser(
+        parents=[common],
+        description=common.description,
+        formatter_class=common.formatter_class,
+        allow_abbrev=False,
+        conflict_handler="resolve",  # what a seed repeats is another thing in every script
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help=SEED_HELP)
     parser.add_argument("--what", choices=("messages", "modes", "config", "all"), default="all")
     parser.add_argument("--messages", type=_some, metavar="N", help="so many, whatever time it takes")
     parser.add_argument("--processes", type=_some, default=os.cpu_count() or 1, metavar="N", help="default: one a core")
@@ -236,6 +248,8 @@ def _some(text: str) -> int:
 
 def _fuzz(parsed: argparse.Namespace, server: tuple[str, ...]) -> int:
     options = common_options(parsed)
+    if options.svg is not None and parsed.what not in ("messages", "all"):
+        raise FuzzError(f"there is no chart of {parsed.what}: --svg draws messages")
     is_long = parsed.messages is None and options.duration >= RATED_SECONDS
     asked = Asked(
         what=parsed.what,
@@ -249,7 +263,9 @@ def _fuzz(parsed: argparse.Namespace, server: tuple[str, ...]) -> int:
     )
     with tempfile.TemporaryDirectory(prefix="fuzz-", ignore_cleanup_errors=True) as directory:
         report = trio.run(run, asked, options, Path(directory))
-    if options.svg is not None and report.messages:
+    if options.svg is not None and not report.kinds:
+        print(f"fuzz.py: no chart in {options.svg}: the run ended before there was anything to draw", file=sys.stderr)
+    elif options.svg is not None:
         groups = [Bars("messages", report.kinds), Bars("answers", report.answers)]
         options.svg.write_text(bar_chart("What was sent, and what came back", groups), encoding="utf-8")
     return emit(report, sections_of(report), report.verdicts, as_json=options.json)

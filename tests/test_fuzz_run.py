@@ -1,6 +1,7 @@
 """A run as a whole: what it says of itself, and how it ends."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -38,6 +39,20 @@ def test_a_verdict_says_how_much_was_held_against_the_promise(what: str) -> None
         is_checked = verdict.promise != judge.SCHEMA or schemas.schema_check() is not None
         assert (verdict.kept, verdict.found.startswith("2,000 ")) == ((True, True) if is_checked else (None, False))
     assert {each.kept for each in report.verdicts_of({what: [worker.Tally()]}, [], None)} == {None}
+
+
+@pytest.mark.parametrize("what", ["modes", "config"])
+def test_a_chart_that_cannot_be_drawn_is_one_line_on_stderr(what: str, tmp_path: Path) -> None:
+    """Before anything else is done."""
+    ran = run_script("fuzz.py", "--what", what, "--svg", str(tmp_path / "chart.svg"), home=tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"fuzz.py: there is no chart of {what}: --svg draws messages\n"
+
+
+def test_the_help_says_what_a_seed_repeats(tmp_path: Path) -> None:
+    """And says it once."""
+    ran = run_script("fuzz.py", "--help", home=tmp_path)
+    assert " ".join(ran.out.split()).count("--seed N the same messages and files") == 1
 
 
 needs_fifos = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs here")
@@ -87,7 +102,7 @@ def test_an_interrupted_run_leaves_nothing_behind(number: int, tmp_path: Path) -
     fifo, server, temporary = tmp_path / "fifo", tmp_path / "server", tmp_path / "temporary"
     os.mkfifo(fifo)
     temporary.mkdir()
-    server.write_text(f'exec 9>"{fifo}"\nexec {sys.executable} -m modes_actor "$@"\n')
+    server.write_text(f'exec 9>"{fifo}"\necho >&9\nexec {sys.executable} -m modes_actor "$@"\n')
     words = ("--what", "messages", "--duration", "1000", "--processes", "2", "--server", f"sh {server}")
     process = subprocess.Popen(
         [sys.executable, str(SCRIPTS / "fuzz.py"), *words],
@@ -97,12 +112,13 @@ def test_an_interrupted_run_leaves_nothing_behind(number: int, tmp_path: Path) -
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    servers = os.open(fifo, os.O_RDONLY)  # returns when one has been started
+    servers = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     try:
+        assert select.select([servers], [], [], PATIENCE)[0]  # a server has been started
         process.send_signal(number)
         out, err = process.communicate(timeout=PATIENCE)
-        os.set_blocking(servers, False)
-        assert os.read(servers, 1) == b""  # there is nobody who could write
+        while os.read(servers, 100):
+            pass  # up to the end, which there is none of as long as anybody could write
     finally:
         os.close(servers)
         process.kill()
