@@ -70,7 +70,8 @@ _decode = msgspec.json.Decoder(_Validated).decode
 
 def is_known(use: Use, outcome: int) -> bool:
     """Whether the outcome is a yes or a no, and only one of them can be right."""
-    return _code(outcome) in EITHER and _permitted(use) != EITHER
+    expected = _permitted(use)
+    return _code(outcome) in EITHER and (expected == YES or RESULT not in expected)
 
 
 def objection(use: Use, outcome: int, result: bytes) -> str | None:

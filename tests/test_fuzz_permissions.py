@@ -101,3 +101,12 @@ def test_what_cannot_be_told_by_groups_and_plain_paths_may_come_out_either_way(a
     """Other files, odd paths, hours and servers are left to those who know them."""
     for said in (ALLOWED, DENIED):
         assert verdict_on(("validate_tool_use", asked), said=said) is None
+
+
+def test_only_a_use_of_which_one_thing_can_be_right_counts_as_judged() -> None:
+    """In either mode of a session that may have been switched, something else may be."""
+    known = [
+        permissions.is_known(expectation.Use(modes, "execute_command", None, False), expectation.RESULT)
+        for modes in ({"ask"}, {"code"}, {"ask", "code"})
+    ]
+    assert known == [True, True, False]
