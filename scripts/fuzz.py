@@ -34,7 +34,7 @@ from fuzz_ground import make_ground
 from fuzz_report import Report, sections_of, summed
 from fuzz_worker import RECURSION, Tally, Task, What, stopped_by_signals
 from msgspec import Struct
-from reporting import Options, Progress, common_options, emit, options_parser
+from reporting import Options, Progress, common_options, emit, interruptible, options_parser
 
 WORKER: Final = Path(__file__).with_name("fuzz_worker.py")
 SEED_HELP: Final = (
@@ -234,9 +234,6 @@ def main() -> int:
     except (FuzzError, OSError, msgspec.MsgspecError) as error:
         print(f"fuzz.py: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        return 2
 
 
 def _some(text: str) -> int:
@@ -272,4 +269,4 @@ def _fuzz(parsed: argparse.Namespace, server: tuple[str, ...]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(interruptible(main))

@@ -58,7 +58,7 @@ from load_report import (
 )
 from load_resources import KB, Sample, Usage, leak_verdicts, summed, usage_of
 from msgspec import Struct
-from reporting import Options, Progress, common_options, emit, options_parser
+from reporting import Options, Progress, common_options, emit, interruptible, options_parser
 
 SHORT_SECONDS: Final = 20.0
 SOAK_SECONDS: Final = 2 * 3600.0
@@ -396,4 +396,4 @@ def _positive(text: str) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(interruptible(main))
