@@ -89,7 +89,7 @@ def bar_chart(title: str, groups: Sequence[Bars]) -> str:
 
 def _axis_below(scale: Scale, top: float, bottom: float) -> list[str]:
     """Bars of a logarithmic scale say nothing without it: the length of one is no multiple of another's."""
-    parts = [_text(_LABELS - 8, bottom + 12, "log scale", anchor="end", fill=_FAINT)]
+    parts = [_text(_LABELS - 36, bottom + 12, "log scale", anchor="end", fill=_FAINT)]  # left of the first mark
     for tick in scale.ticks():
         x = _LABELS + scale.share(tick) * _LONGEST
         parts.append(f'<line x1="{x:.1f}" y1="{top:.1f}" x2="{x:.1f}" y2="{bottom:.1f}" {_GRID}/>')
