@@ -107,6 +107,15 @@ def test_a_target_that_is_just_missed_is_missed(key: str, value: float) -> None:
     assert script("reporting").emit(bench.Report(**_fields(a_report())), [], verdicts, as_json=True) == 1
 
 
+def test_whatever_is_printed_the_exit_code_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Markdown as well as JSON."""
+    for ratio, code in ((1.0, 0), (9.9, 1)):
+        report = a_report(p50_microseconds=ratio)
+        report = msgspec.structs.replace(report, ping_ratios=[ratio], verdicts=bench.judge(report))
+        monkeypatch.setattr(bench, "run", lambda *_, report=report, **__: report)
+        assert {bench.main([option, "--rounds", "1"]) for option in ("--markdown", "--json")} == {code}
+
+
 def _fields(report: Any) -> dict[str, Any]:
     return {name: getattr(report, name) for name in report.__struct_fields__}
 

@@ -175,3 +175,13 @@ async def test_events_wait_while_the_client_does_not_read() -> None:
         assert client.server.events.statistics().current_buffer_used == 19  # and one in the relay's hands
         assert (await client.receive())["id"] == 1
         assert [(await client.receive())["method"] for _ in range(20)] == ["notifications/tools/list_changed"] * 20
+
+
+async def test_what_is_being_written_counts_as_queued() -> None:
+    """Else there could be twice as much."""
+    outgoing = Outgoing(100)
+    outgoing.post_encoded(b"x" * 60)
+    await outgoing.take()
+    assert not outgoing.is_full
+    outgoing.post_encoded(b"x" * 60)
+    assert outgoing.is_full

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from modes_actor.cli.arguments import SUMMARIES
-from modes_actor.cli.commands.completion import SCRIPTS
+from modes_actor.cli.commands.completion import SCRIPTS, lines
+from modes_actor.cli.suggestions import Suggestion, Suggestions
 from tests.command_line import Shell
 from tests.modes_house import ALL_MODES, BUILTIN, GLOBAL_MODES, ROOMODES
 from tests.process import PATIENCE
@@ -175,6 +176,12 @@ def test_a_store_that_cannot_be_read_is_no_reason_to_complain(shell: Shell) -> N
     store.write_bytes(b"This is no database. " * 100)
     assert suggested(shell, "sessions", "show", "") == []
     assert [each.name for each in store.parent.iterdir()] == ["sessions.db"]
+
+
+def test_zsh_is_told_where_a_value_ends() -> None:
+    """At the first colon that no backslash is before."""
+    found = Suggestions([Suggestion("a:b\\c", "what: it is"), Suggestion("d")])
+    assert lines(found, "zsh", "") == ["a\\:b\\\\c:what: it is", "d"]
 
 
 def test_every_command_can_be_completed(shell: Shell) -> None:

@@ -31,7 +31,9 @@ def test_every_command_has_a_help(shell: Shell, name: str) -> None:
     else:
         assert (ran.code, ran.err) == (0, "")
         assert ran.out.startswith(f"usage: modes-actor {name}")
-        assert all(option in ran.out for option in ("--json", "--project-root", "--config", "--log-level"))
+        assert " ".join(command.description.split()) in " ".join(ran.out.split())
+        options = ("--json ", "--project-root DIR", "--config FILE", "--config-dir DIR", "--log-level LEVEL")
+        assert [option for option in options if f"\n  {option}" not in ran.out] == []
 
 
 def test_the_main_help_names_every_command(shell: Shell) -> None:

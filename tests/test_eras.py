@@ -147,6 +147,13 @@ async def test_missing_client_capabilities_are_invalid_params() -> None:
         }
 
 
+async def test_capabilities_alone_do_not_make_a_request_stateless() -> None:
+    """The version does; what else is in the metadata changes nothing."""
+    async with talking(sample_offer()) as client:
+        params = {"name": "who", "_meta": {CLIENT_CAPABILITIES_KEY: {}}}
+        assert "(handshake)" in (await client.result("tools/call", params))["content"][0]["text"]
+
+
 async def test_an_unknown_log_level_in_the_metadata_is_invalid_params() -> None:
     """As the specification asks."""
     async with talking(version=None) as client:

@@ -6,13 +6,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import trio
 
 from tests.scripts import script
 
 case_module, damage, files, ground, permissions = map(
     script, ("fuzz_case", "fuzz_damage", "fuzz_files", "fuzz_ground", "fuzz_permissions")
 )
-settings, worker = map(script, ("fuzz_settings", "fuzz_worker"))
+fuzz, settings, worker = map(script, ("fuzz", "fuzz_settings", "fuzz_worker"))
 
 TIGHT = '{"customModes": [{"slug": "a", "name": "A", "roleDefinition": "r", "groups": ["read"]}]}'
 
@@ -117,3 +118,5 @@ def test_a_mode_that_may_do_more_becomes_a_small_case(monkeypatch: pytest.Monkey
     case = tally.broken
     assert (case.before, case.after) == (SMALL, damaged(SMALL))
     assert files.replayed(case, case.after).expected == files.NEVER_MORE
+    again = trio.run(fuzz.replay, case, (), 1.0)
+    assert (again.fails, again.is_same, fuzz.told(case, again, as_json=True)) == (True, True, 1)

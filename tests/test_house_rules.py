@@ -45,6 +45,15 @@ def _name(node: ast.AST) -> str | None:
     return None
 
 
+def imports(tree: ast.Module) -> Iterator[str]:
+    """The packages of which a module imports something, wherever it does."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+
+
 def texts(tree: ast.Module) -> Iterator[str]:
     """Every text of a module that is more than a remark."""
     remarks = {
@@ -76,12 +85,20 @@ def test_no_handler_asks_for_the_version() -> None:
     asking = where(ast.Name, "Era") | where(ast.Attribute, "era")
     above_the_actor = {module for module in asking if not module.startswith(("wire/", "actor/", "cli/"))}
     assert above_the_actor == {"surface/roots.py"}
+    versions = where(ast.Attribute, "version_in_force") | {
+        module
+        for module, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "version" and "context" in ast.unparse(node.value)
+    }
+    assert {module for module in versions if module.startswith("surface/")} == set()
 
 
 def test_exceptions_become_answers_in_one_place() -> None:
     """By one table; an array that would be too long is an error without an exception."""
     assert where(ast.Call, "error_object") == {"actor/processor.py"}
     assert where(ast.Call, "ErrorResponse") == {"actor/processor.py", "actor/replies.py"}
+    assert where(ast.Call, "tool_error") == {"actor/processor.py"}
 
 
 def test_only_the_writer_writes_to_the_client() -> None:
@@ -98,12 +115,12 @@ def test_decisions_are_made_in_one_place() -> None:
 
 
 def test_nothing_in_the_modes_room_waits() -> None:
-    """No `async`, no `await`, no Trio."""
+    """No `async`, no `await`, no Trio, no sleep."""
     waiting = (ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.Await)
     modes = {module: tree for module, tree in TREES.items() if module.startswith("modes/")}
     assert len(modes) > 10
     waits = {module for module, tree in modes.items() if any(isinstance(node, waiting) for node in ast.walk(tree))}
-    assert (waits, {module for module in where(ast.alias, "trio") if module in modes}) == (set(), set())
+    assert (waits, (where(ast.alias, "trio") | where(ast.Call, "sleep")) & modes.keys()) == (set(), set())
 
 
 def test_a_module_is_read_in_one_sitting() -> None:
@@ -144,7 +161,8 @@ def test_the_dependencies_are_those_that_are_told_of() -> None:
     assert {name for name in runtime if name not in section} == set()
     assert "trio-typing" in section
     assert "trio-typing" not in runtime | development
-    assert where(ast.alias, "asyncio") == set()
+    imported = {module: set(imports(tree)) for module, tree in TREES.items()}
+    assert {module for module, names in imported.items() if "asyncio" in names} == set()
 
 
 def test_the_distribution_has_its_name() -> None:

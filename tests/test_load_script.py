@@ -91,6 +91,8 @@ def test_clients_of_both_eras_share_servers_and_each_gets_its_own_answers(tmp_pa
     assert asked["(start-up)"] == 2
     assert asked["all"] == sum(asked.values()) - asked["all"] - 2
     assert all(sample["tasks"] >= 2 * 5 for sample in report["samples"])
+    leaks = [verdict["promise"] for verdict in report["verdicts"] if "second half" in verdict["promise"]]
+    assert len(leaks) == 4
     ElementTree.parse(chart)
 
 
@@ -104,6 +106,9 @@ def test_an_open_loop_asks_at_its_times(tmp_path: Path) -> None:
     # An arrival may be one request, or one with a second one and its cancellation, beside the handshake's two lines.
     assert report["sent"] + report["not_sent"] >= 200
     assert (report["loop"], broken(report)) == ("open, 200 requests/s", set())
+    assert [each["found"] for each in report["verdicts"] if "takes what is sent" in each["promise"]] == [
+        f"{report['not_sent']} of {report['sent'] + report['not_sent']}"
+    ]
 
 
 @posix_only

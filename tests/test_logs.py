@@ -1,15 +1,18 @@
 """The log: where it goes, what an entry looks like, that it does not grow without end, and what is never in it."""
 
+import itertools
 import json
 import logging
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from modes_actor.actor import processor
 from modes_actor.cli import log_file
 from modes_actor.cli.log_file import KEPT, LogFile
 from modes_actor.cli.logs import JsonLines, OneLine
@@ -173,6 +176,13 @@ def test_a_file_that_is_configured_away_is_not_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_duration_is_in_milliseconds(caplog: pytest.LogCaptureFixture) -> None:
+    """As it says."""
+    with caplog.at_level(logging.DEBUG):
+        processor._trace(1, "ping", time.perf_counter() - 2000)
+    assert re.search(r"request 1: ping, 200\d{4}\.\d{3} ms", caplog.text)
+
+
 def test_requests_are_told_at_debug_with_id_method_and_duration() -> None:
     """Those that are answered at once, and those that take their time."""
     create = request("c", "tools/call", {"name": "create_task", "arguments": {"mode_slug": "code"}})
@@ -185,21 +195,29 @@ def test_requests_are_told_at_debug_with_id_method_and_duration() -> None:
 SECRET = "hunter2"
 
 
-def conversation_with_secrets() -> list[Json]:
-    """Every place where a client or its model could put something that is nobody's business."""
+def call(request_id: int | str, name: str, **arguments: Any) -> Json:
+    return request(request_id, "tools/call", {"name": name, "arguments": arguments})
 
-    def call(request_id: int, name: str, **arguments: Any) -> Json:
-        return request(request_id, "tools/call", {"name": name, "arguments": arguments})
 
-    session = f"sess_{SECRET}{SECRET}"
+def conversation_with_secrets(validated: str, switched: str, completed: str) -> list[Json]:
+    """Every place where a client or its model could put something that is nobody's business.
+
+    Of three sessions, each is asked for once: nobody says in which order a server does what it gets at once.
+    """
+    unknown = f"sess_{SECRET}{SECRET}"
+    uses = itertools.product((validated, unknown), (SECRET, "write_to_file"))
     return [
-        handshake(),
-        call(1, "create_task", mode_slug="code", initial_message=f"my password is {SECRET}"),
         call(2, "create_task", mode_slug=f"no-{SECRET}"),
-        call(3, "validate_tool_use", session_id=session, tool_name=SECRET, arguments={"content": SECRET}),
-        call(4, "switch_mode", session_id=session, new_mode_slug="code", reason=SECRET),
-        call(5, "complete_task", session_id=session, status="completed", result=SECRET),
+        *(
+            call(30 + number, "validate_tool_use", session_id=each, tool_name=tool, arguments={"content": SECRET})
+            for number, (each, tool) in enumerate(uses)
+        ),
+        call(40, "switch_mode", session_id=switched, new_mode_slug="ask", reason=SECRET),
+        call(41, "switch_mode", session_id=unknown, new_mode_slug="ask", reason=SECRET),
+        call(50, "complete_task", session_id=completed, status="failed", result=SECRET),
+        call(51, "complete_task", session_id=unknown, status="failed", result=SECRET),
         call(6, SECRET),
+        request("p", "prompts/get", {"name": "code", "arguments": {"task": SECRET}}),
         request(7, "resources/read", {"uri": f"mode://{SECRET}"}),
         request(8, "prompts/get", {"name": SECRET}),
         request(9, f"method/{SECRET}"),
@@ -213,11 +231,17 @@ def test_the_log_tells_no_words_of_the_conversation_or_the_environment(tmp_path:
     """At DEBUG only the names of methods."""
     environment = {"HOME": str(tmp_path), "API_TOKEN": SECRET}
     with Process((*COMMAND, "--log-level", level), environment=environment) as process:
-        for message in conversation_with_secrets():
+        process.send(handshake())
+        process.receive()
+        create = {"mode_slug": "code", "initial_message": f"my password is {SECRET}"}
+        process.send(*(call(number, "create_task", **create) for number in range(3)))
+        created = [process.receive()["result"]["structuredContent"]["session_id"] for _ in range(3)]
+        for message in conversation_with_secrets(*created):
             process.send(message)
         process.send_bytes(f'{{"broken": "{SECRET}\n'.encode())
         ended = process.finish_input(ping("last"))
-    assert any(message.get("id") == "last" for message in ended.messages)
+    done = {message.get("id") for message in ended.messages if "result" in message}
+    assert done >= {30, 31, 40, 50, "p", "last"}
     path = tmp_path / LOG
     logged = ended.stderr + (path.read_text(encoding="utf-8") if path.exists() else "")
     assert SECRET not in logged.replace(f"method/{SECRET}", "")

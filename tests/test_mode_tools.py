@@ -488,3 +488,19 @@ async def test_a_missing_argument_is_described(tmp_path: Path) -> None:
     async with working(tmp_path) as client:
         error = await client.error("tools/call", {"name": "create_task", "arguments": {}})
     assert error["data"] == "create_task: `mode_slug` is missing: Mode to use for this task"
+
+
+async def test_a_link_that_changes_between_requests_is_followed_anew(tmp_path: Path) -> None:
+    """Where a path leads is remembered for the requests of one batch, and not for the next."""
+    async with working(tmp_path) as client:
+        for name in ("docs", "src"):
+            (client.place.project / name).mkdir()
+        link = client.place.project / "docs" / "link"
+        session_id = await client.create("docs")
+        use = {"session_id": session_id, "tool_name": "write_to_file", "file_path": "docs/link/a.md"}
+        allowed = []
+        for target in ("../docs", "../src"):
+            link.symlink_to(target)
+            allowed.append((await client.told("validate_tool_use", **use))["allowed"])
+            link.unlink()
+    assert allowed == [True, False]

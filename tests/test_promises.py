@@ -45,10 +45,19 @@ class Written(trio.abc.SendStream):
         await trio.lowlevel.checkpoint()
 
 
-async def test_what_came_in_one_read_is_answered_in_one_write() -> None:
+class WrittenWhole(Written):
+    """As a pipe does: a little is taken at once."""
+
+    def write_whole(self, data: bytearray) -> bool:
+        self.writes.append(bytes(data))
+        return True
+
+
+@pytest.mark.parametrize("stream", [Written, WrittenWhole])
+async def test_what_came_in_one_read_is_answered_in_one_write(stream: type[Written]) -> None:
     """Nothing hops from task to task message by message."""
     to_server, received = trio.testing.memory_stream_one_way_pair()
-    written = Written()
+    written = stream()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(Server(sample_offer()).serve, received, written)
         await to_server.send_all(lines(*(ping(number) for number in range(500))))

@@ -7,6 +7,7 @@ import pytest
 import trio
 import trio.testing
 
+from modes_actor.actor import processor
 from modes_actor.actor.context import RequestContext
 from modes_actor.surface.offer import Offer, OfferedTool
 from modes_actor.wire.base import LOG_LEVEL_KEY, Implementation
@@ -349,3 +350,16 @@ async def test_a_handler_that_outlives_its_request_says_nothing_more_in_its_name
         await kept[0].report_progress(1)
         await kept[0].log("emergency", "too late")
         assert await client.result("ping") == {}
+
+
+async def test_what_a_notification_leads_to_may_fail_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody is told but the log."""
+
+    async def fails() -> None:
+        await trio.lowlevel.checkpoint()
+        raise RuntimeError("no roots")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(processor._aside, fails())
+    assert "what a notification led to failed" in caplog.text
+    assert "no roots" in caplog.text

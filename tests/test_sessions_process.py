@@ -318,6 +318,7 @@ async def test_looking_costs_no_transaction(file: File, raw: sqlite3.Connection)
     sessions.get_by_task(session.task.task_id)
     sessions.record(session)
     assert raw.execute("PRAGMA data_version").fetchone() == before
+    assert not sessions.flush_is_due.is_set()
 
 
 Write = Callable[[Sessions], Awaitable[object]]

@@ -1,12 +1,17 @@
 """The end: everything received is answered, what runs is given time, and nobody waits forever."""
 
+from functools import partial
+
 import pytest
 import trio
 import trio.testing
 
 from modes_actor.actor.limits import Limits
+from modes_actor.actor.reader import read_messages
 from modes_actor.actor.writer import PIECE_SIZE
 from modes_actor.server import Server
+from modes_actor.wire.codec import Message
+from modes_actor.wire.jsonrpc import Incoming
 from tests.conversation import talking
 from tests.process import lines, ping
 from tests.sample_offer import Gate, sample_offer
@@ -198,3 +203,17 @@ async def test_a_client_that_closes_its_end_ends_the_server_quietly() -> None:
         await client.stop_reading()
         await client.send(client.compose("ping"))
         await client.ended.wait()
+
+
+async def test_what_was_read_is_delivered_though_reading_is_cancelled() -> None:
+    """`stop` cancels a reader that may be waiting for room in the channel."""
+    to_server, received = trio.testing.memory_stream_one_way_pair()
+    batches, batches_received = trio.open_memory_channel[list[Message]](0)
+    async with trio.open_nursery() as reading:
+        reading.start_soon(partial(read_messages, received, batches, lambda batch: False, line_limit=1000))
+        await to_server.send_all(lines(ping(1), ping(2)))
+        await trio.testing.wait_all_tasks_blocked()
+        reading.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            delivered = await batches_received.receive()
+    assert [message.id for message in delivered if isinstance(message, Incoming)] == [1, 2]

@@ -1,5 +1,6 @@
 """The files of the store: for their owner only; whatever becomes of them, nothing acknowledged is in the wrong one."""
 
+import errno
 import logging
 import os
 import sqlite3
@@ -11,6 +12,7 @@ import pytest
 import trio.testing
 
 from modes_actor.store.files import opening
+from modes_actor.store.trouble import trouble_with
 from modes_actor.wire.errors import InternalError, RequestError, Retryable, Unavailable
 from tests.test_store import Gate, adding, notes, notes_in, opened
 
@@ -279,3 +281,17 @@ async def test_opening_waits_for_whoever_is_opening(tmp_path: Path) -> None:
         assert files(path) == set()
         await store.write(adding("two"))
         assert store.read(notes) == ["two"]
+
+
+def test_a_disk_that_fails_may_work_again_later() -> None:
+    """It may be a quota, or a cable."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+    assert trouble_with("notes.db", error).retryable
+
+
+def test_no_sentence_tells_a_path() -> None:
+    """The name of the store is enough for a client; the log has the rest."""
+    error = PermissionError(errno.EACCES, "Permission denied", "/secret/notes.db")
+    assert "secret" not in trouble_with("notes.db", error).sentence
+    assert "secret" not in trouble_with("notes.db", RuntimeError("/secret/notes.db")).sentence

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from modes_actor.store.database import Store
-from modes_actor.store.migrations import TABLE, Migration, NewerSchema, migrate
+from modes_actor.store.migrations import TABLE, Migration, NewerSchema, check_numbering, migrate
 from modes_actor.wire.errors import InternalError
 from tests.test_store import NOTES, adding, notes, opened
 
@@ -150,3 +150,8 @@ def test_what_is_refused_is_named(connection: sqlite3.Connection) -> None:
     migrate(connection, [*NOTES, DATED, TAGS])
     with pytest.raises(NewerSchema, match="notes 2, tags 1"):
         migrate(connection, NOTES)
+
+
+def test_each_room_counts_for_itself() -> None:
+    """In whatever order they are brought."""
+    check_numbering([Migration("notes", 1, ()), TAGS, Migration("notes", 2, ())])

@@ -49,6 +49,22 @@ async def test_a_server_that_does_not_answer_its_first_request_is_pinged_and_rep
         assert "result" in await here.ask(2, *opening)
 
 
+@pytest.mark.parametrize(
+    ("opening", "question"),
+    [(("initialize", {"protocolVersion": "2025-11-25"}), "ping"), (("tools/list", STATELESS), "server/discover")],
+)
+async def test_a_server_that_is_silent_is_asked_what_its_era_has(
+    autojump_clock: MockClock, opening: tuple[str, Json], question: str
+) -> None:
+    """Before its first answer, too."""
+    async with scene() as here:
+        here.place.serving = silent
+        await here.send(request(1, *opening))
+        await trio.sleep(31)
+        assert here.place.server.methods() == [opening[0], question]
+        here.place.serving = None
+
+
 async def test_a_server_whose_client_waits_for_nothing_yet_is_asked_nothing(autojump_clock: MockClock) -> None:
     """What comes before the first request (a note, or what is no message) opens no conversation."""
     async with scene() as here:
