@@ -31,7 +31,7 @@ class Flood(Struct, frozen=True):
     def verdicts(self) -> list[Verdict]:
         promise = f"memory growth, unread {self.requests}: below {GROWTH_MB} MB"
         growth = self.memory_growth_mb
-        found = "there is no /proc here" if math.isnan(growth) else f"{growth:.1f} MB of {self.taken_mb:.0f} taken"
+        found = "there is no /proc here" if math.isnan(growth) else f"{growth:.1f} MB, {self.taken_mb:.1f} MB taken in"
         return [
             Verdict(promise, found, None if math.isnan(growth) else growth < GROWTH_MB),
             Verdict(
