@@ -47,6 +47,17 @@ def test_faults_are_injected_and_promises_kept(tmp_path: Path) -> None:
     assert "recovery, median (ms)" in chart.read_text(encoding="utf-8")
 
 
+FORGETFUL = """
+from modes_actor.store.database import Store
+write = Store.write
+async def forgetful(self, change, **more):
+    try:
+        return await write(self, change, **more)
+    except Exception:
+        return ()
+Store.write = forgetful
+"""
+"""Whatever becomes of a change, it is said to be done."""
 WRONG_SERVERS = {
     "keeps nothing and says everything twice": (
         "kill",
@@ -71,6 +82,30 @@ WRONG_SERVERS = {
         "import modes_actor.cli.serve as serve; from modes_actor.actor.limits import Limits\n"
         "serve.Limits = lambda **more: Limits(**more, queued_bytes=10**12)\n" + SERVE,
         ["stalled: a server grows by less than 48 MB meanwhile"],
+    ),
+    "takes what cannot be written for written": (
+        "locked",
+        "import modes_actor.store.backends as backends; backends.WRITING_SECONDS = 0.0\n" + FORGETFUL + SERVE,
+        [
+            "locked: what was acknowledged is there, once and in order",
+            "locked: nothing happens to a server that nobody foresaw",
+        ],
+    ),
+    "takes one session for another": (
+        "damaged",
+        "from modes_actor.sessions import tables\nsession, first = tables._session, []\n"
+        "def confused(row):\n    first.append(session(row))\n    return first[0]\n"
+        "tables._session = confused\n" + SERVE,
+        [
+            "damaged: what was acknowledged is there, once and in order",
+            "damaged: no wrong answer comes out of a damaged file",
+        ],
+    ),
+    "goes on with a file that has lost its name": (
+        "deleted",
+        "from modes_actor.store.connections import Connected\n"
+        "Connected.is_in_place = lambda self: self._opened is not None\n" + SERVE,
+        ["deleted: what was acknowledged is there, once and in order"],
     ),
     "takes a full disk for the end": (
         "full",
