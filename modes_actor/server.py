@@ -51,6 +51,7 @@ class Server:
         self._processor = Processor(registry, shared, offer.info, limits)
         self._writer = Writer(outgoing)
         self._run_beside = offer.run
+        self._tell_leaving = offer.leaving
         self._leaving = False
         self._reading = trio.CancelScope()
         self.events, self._events = trio.open_memory_channel[Event](QUEUED_EVENTS)
@@ -118,5 +119,6 @@ class Server:
         """From here on, neither running work nor a client that does not read may hold up the end for long."""
         if not self._leaving:
             self._leaving = True
+            self._tell_leaving(self._limits.drain_seconds)
             self._writer.hurry(self._limits.drain_seconds)
             self._processor.end_by(trio.current_time() + self._limits.drain_seconds)

@@ -16,6 +16,7 @@ from modes_actor.config import Config
 from modes_actor.modes import decisions
 from modes_actor.server import Server
 from modes_actor.sessions import tables
+from modes_actor.store.backends import FileBackend
 from modes_actor.surface import roots
 from modes_actor.surface.house import House
 from modes_actor.wire.versions import V2025_11_25, V2026_07_28, Version
@@ -164,6 +165,17 @@ async def test_a_use_is_written_after_a_tenth_of_the_timeout(
     [(when, uses)] = written
     assert uses == {session_id: place.clock.now}
     assert when - used <= 60
+
+
+async def test_the_store_is_told_how_long_the_end_may_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process that keeps the file does not keep a server from ending within its five seconds."""
+    told: list[float] = []
+    monkeypatch.setattr(FileBackend, "end_within", lambda self, seconds: told.append(seconds))
+    async with working(Place(tmp_path, persistent=True)) as client:
+        await client.create()
+        await client.conversation.end_input()
+        await client.conversation.ended.wait()
+    assert told == [5.0]
 
 
 def test_a_configured_server_is_read_and_not_started(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 import trio
 import trio.testing
+from msgspec import structs
 
 from modes_actor.actor.limits import Limits
 from modes_actor.actor.reader import read_messages
@@ -217,3 +218,22 @@ async def test_what_was_read_is_delivered_though_reading_is_cancelled() -> None:
         with trio.CancelScope(shield=True):
             delivered = await batches_received.receive()
     assert [message.id for message in delivered if isinstance(message, Incoming)] == [1, 2]
+
+
+@pytest.mark.parametrize("end", ["the input ends", "it is stopped", "it is cancelled"])
+async def test_what_is_offered_is_told_once_that_the_end_has_begun(
+    end: str, autojump_clock: trio.testing.MockClock
+) -> None:
+    """And how long it may take, so that nothing behind it waits for longer."""
+    told: list[float] = []
+    offer = structs.replace(sample_offer(), leaving=told.append)
+    async with talking(offer, limits=Limits(drain_seconds=3.0)) as client:
+        await client.result("ping")
+        assert told == []
+        if end == "the input ends":
+            await client.end_input()
+        elif end == "it is stopped":
+            client.server.stop()
+        if end != "it is cancelled":
+            await client.ended.wait()
+    assert told == [3.0]

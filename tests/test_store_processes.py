@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from modes_actor.store import backends
 from modes_actor.store.database import Store
 from modes_actor.store.migrations import TABLE
 from modes_actor.wire.errors import RequestError, Retryable, Unavailable
@@ -138,6 +139,29 @@ async def test_a_file_that_stays_busy_is_retryable(tmp_path: Path) -> None:
         assert 5 <= sum(pauses) < 5.1
         assert ran == []
         assert await store.write(adding("later")) == 1
+
+
+async def test_at_the_end_others_are_waited_for_no_longer_than_there_is_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All groups together, but for a moment that each of them gets."""
+    path = tmp_path / "notes.db"
+    pauses: list[float] = []
+    clock = [100.0]
+    monkeypatch.setattr(backends, "monotonic", lambda: clock[0])
+    async with opened(path, sleep=pauses.append, random=lambda: 0.0) as store:
+        await store.write(adding("before"))
+        waited = []
+        with locked(path):
+            store.end_within(3.0)
+            for clock[0] in (100.0, 102.0, 104.0):
+                pauses.clear()
+                with pytest.raises(Unavailable):
+                    await store.write(adding("too late"))
+                waited.append(sum(pauses))
+        assert waited == pytest.approx([3.0, 1.0, 0.2], abs=0.05)
+        await store.write(adding("after"))
+        assert store.read(notes) == ["before", "after"]
 
 
 async def test_a_read_that_meets_a_busy_file_tries_again_quickly(tmp_path: Path) -> None:

@@ -197,6 +197,10 @@ class Sessions(SessionReader):
         await self._write(destroy)
         self._tell(SessionsExpired((session_id,)))
 
+    def end_within(self, seconds: float) -> None:
+        """From now on, other processes are waited for no longer than that."""
+        self._store.end_within(seconds)
+
     async def close(self) -> None:
         await self._store.aclose()
 

@@ -5,10 +5,14 @@ is on the disk, in the file that has the name; whatever fails, the next use begi
 """
 
 import logging
+import math
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Final, TypeVar
+
+from msgspec import structs
 
 from modes_actor.store.connections import Connected, close
 from modes_actor.store.groups import Change
@@ -31,6 +35,8 @@ Query = Callable[[sqlite3.Connection], T]
 
 WRITING_SECONDS: Final = 5.0
 """How long a group waits for other processes, in a thread where nobody else waits."""
+LAST_SECONDS: Final = 0.2
+"""And at the end, when there is no time left."""
 READING_SECONDS: Final = 0.03
 """How long a read does, during which nothing else happens in this process."""
 OPENING_SECONDS: Final = 1.0
@@ -51,6 +57,7 @@ class FileBackend:
     def __init__(self, path: Path, migrations: Sequence[Migration], pauses: Pauses) -> None:
         self._path = path
         self._patience = Patience(WRITING_SECONDS, pauses)
+        self._end = math.inf
         self._reading_patience = Patience(READING_SECONDS, pauses)
         self._opening_patience = Patience(OPENING_SECONDS, pauses)
         self._writing = Connected(path, migrations, query_only=False)
@@ -84,7 +91,9 @@ class FileBackend:
         return True
 
     def begin(self) -> None:
-        self._transaction = self._patience.call(self._begin_writing)
+        left = max(LAST_SECONDS, self._end - monotonic())
+        patience = structs.replace(self._patience, seconds=min(WRITING_SECONDS, left))
+        self._transaction = patience.call(self._begin_writing)
 
     def apply(self, changes: Sequence[Change]) -> None:
         apply_each(self._transaction, changes, self._path.name)
@@ -100,6 +109,10 @@ class FileBackend:
         for change in group:
             if change.error is None:
                 change.error = trouble.error()
+
+    def end_within(self, seconds: float) -> None:
+        """However many groups are to come: together they wait no longer for others, but for a moment each."""
+        self._end = monotonic() + seconds
 
     def close(self) -> None:
         self._reading.drop()

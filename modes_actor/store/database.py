@@ -75,6 +75,11 @@ class Store:
         result: T = work.outcome()
         return result
 
+    def end_within(self, seconds: float) -> None:
+        """From now on, `write` waits for other processes no longer than that, all in all; but each for a moment."""
+        if self._file is not None:
+            self._file.end_within(seconds)
+
     async def aclose(self) -> None:
         """Finish what was brought before, then close. It is seen through even if it is cancelled."""
         self._closed = True

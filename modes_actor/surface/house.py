@@ -198,6 +198,11 @@ class House:
         finally:
             await self._close()
 
+    def leave(self, seconds: float) -> None:
+        """The end has begun: by then, nothing should be waited for any more."""
+        if self._sessions_used.is_set():
+            self.sessions.end_within(seconds)
+
     async def _run_watch(self) -> None:
         await self._watching.wait()
         while True:

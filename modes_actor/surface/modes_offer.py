@@ -45,6 +45,7 @@ def modes_offer(config: Config, house: House | None = None) -> Offer:
         take_roots=None if is_fixed else parts.house.work_in,
         subscribing=parts.house.watch,
         run=parts.house.run,
+        leaving=parts.house.leave,
     )
 
 

@@ -70,3 +70,5 @@ class Offer(Struct, kw_only=True, frozen=True):
     """Called before somebody is promised to hear of changes."""
     run: Callable[[trio.MemorySendChannel[Event]], Awaitable[None]] | None = None
     """Runs beside the server until it is cancelled; what changes meanwhile, it sends."""
+    leaving: Callable[[float], None] = lambda seconds: None
+    """Told once that the end has begun, and in how many seconds everything is to be done."""
