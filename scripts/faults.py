@@ -33,7 +33,18 @@ from charts import Bars, bar_chart
 from faults_scene import Fault, NotRecovered, Outcome, Scene, Skipped
 from faults_server import Gone, NotAnswered, Refused
 from msgspec import Struct
-from reporting import WORDS, Options, Progress, Section, Verdict, common_options, emit, interruptible, options_parser
+from reporting import (
+    WORDS,
+    Options,
+    Progress,
+    Section,
+    Verdict,
+    common_options,
+    emit,
+    first_of,
+    interruptible,
+    options_parser,
+)
 
 FAULTS: Final[dict[str, Fault]] = {
     fault.name: fault
@@ -107,18 +118,17 @@ async def bring_upon(fault: Fault, scene: Scene) -> Outcome:
     try:
         await fault.inject(scene)
     except* Skipped as why:
-        scene.outcome.skipped = first_of(why)
+        scene.outcome.skipped = said(why)
     except* NotRecovered as why:
-        scene.judge("once it is over, changes are taken again", False, first_of(why))
+        scene.judge("once it is over, changes are taken again", False, said(why))
     except* (Refused, Gone, NotAnswered) as why:
-        scene.judge("what the fault does not touch is served", False, first_of(why))
+        scene.judge("what the fault does not touch is served", False, said(why))
     return scene.conclude()
 
 
-def first_of(group: BaseException) -> str:
-    while isinstance(group, BaseExceptionGroup):
-        group = group.exceptions[0]
-    return str(group) or type(group).__name__
+def said(why: BaseException) -> str:
+    error = first_of(why)
+    return str(error) or type(error).__name__
 
 
 def show(report: Report) -> list[Section]:

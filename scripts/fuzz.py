@@ -34,7 +34,7 @@ from fuzz_ground import make_ground
 from fuzz_report import Report, sections_of, summed
 from fuzz_worker import RECURSION, Tally, Task, What, stopped_by_signals
 from msgspec import Struct
-from reporting import Options, Progress, common_options, emit, interruptible, options_parser
+from reporting import Options, Progress, common_options, emit, first_of, interruptible, options_parser
 
 WORKER: Final = Path(__file__).with_name("fuzz_worker.py")
 SEED_HELP: Final = (
@@ -110,12 +110,15 @@ async def run_task(
         with scopes[task.number]:
             await work(task)
 
+    failure: BaseException | None = None
     try:
         async with trio.open_nursery() as nursery:
             for task in tasks:
                 nursery.start_soon(work_alone, task)
     except* FuzzError as group:
-        raise FuzzError(str(group.exceptions[0])) from None
+        failure = first_of(group)
+    if failure is not None:
+        raise failure
 
 
 async def run(asked: Asked, options: Options, directory: Path) -> Report:

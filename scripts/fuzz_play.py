@@ -21,6 +21,7 @@ from fuzz_oracle import Oracle
 from fuzz_permissions import SLUGS
 from fuzz_reading import Id, Understood, understand
 from msgspec import Raw, Struct
+from reporting import first_of
 
 from modes_actor.wire.base import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from modes_actor.wire.versions import V2026_07_28
@@ -88,7 +89,7 @@ async def play(
     patience: float = PATIENCE,
 ) -> Played:
     """Raises `Broken`. `name`: of the store, so that several can play side by side."""
-    broken: Broken | None = None
+    broken: BaseException | None = None
     with tempfile.TemporaryFile() as log:
         process = await trio.lowlevel.open_process(
             ground.command,
@@ -105,7 +106,7 @@ async def play(
                 nursery.start_soon(talk.listen)
                 await talk.speak(rounds)
         except* Broken as group:
-            broken = _first(group)
+            broken = first_of(group)
         finally:
             process.kill()
             with trio.CancelScope(shield=True):
@@ -113,12 +114,6 @@ async def play(
     if broken is not None:
         raise broken
     return Played(talk.judge.outcomes, talk.judge.held)
-
-
-def _first(group: BaseExceptionGroup[Broken]) -> Broken:
-    """Of several that were found at once, one."""
-    found = group.exceptions[0]
-    return _first(found) if isinstance(found, BaseExceptionGroup) else found
 
 
 class _Talk:

@@ -58,7 +58,7 @@ from load_report import (
 )
 from load_resources import KB, Sample, Usage, leak_verdicts, summed, usage_of
 from msgspec import Struct
-from reporting import Options, Progress, common_options, emit, interruptible, options_parser
+from reporting import Options, Progress, common_options, emit, first_of, interruptible, options_parser
 
 SHORT_SECONDS: Final = 20.0
 SOAK_SECONDS: Final = 2 * 3600.0
@@ -150,12 +150,15 @@ class Load:
             first = min(clients, key=lambda client: client.is_stateless)
             await pipe.open(reading, first, discover if first.is_stateless else initialize)
 
+        failure: BaseException | None = None
         try:
             async with trio.open_nursery() as opening:
                 for pipe, clients in zip(self._pipes, self._clients, strict=True):
                     opening.start_soon(open_one, pipe, clients)
         except* OSError as group:
-            raise CouldNotRun(f"the server could not be started: {group.exceptions[0]}") from group
+            failure = first_of(group)
+        if failure is not None:
+            raise CouldNotRun(f"the server could not be started: {failure}")
 
     async def _drive(self, begin: float, progress: Progress) -> None:
         plan, self._until = self._plan, begin + self._plan.options.duration
@@ -312,10 +315,12 @@ def run(plan: Plan) -> Report:
     with tempfile.TemporaryDirectory(prefix="modes-actor-load-", ignore_cleanup_errors=True) as directory:
         place = Place(Path(directory), plan.command, plan.session_timeout, plan.is_profiled)
         place.prepare()
+        failure: BaseException
         try:
             return trio.run(Load(plan, place).run)
         except* CouldNotRun as group:
-            raise CouldNotRun(str(group.exceptions[0])) from group
+            failure = first_of(group)
+        raise failure
 
 
 def main() -> int:

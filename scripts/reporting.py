@@ -124,6 +124,14 @@ def emit(report: Struct, sections: Sequence[Section], verdicts: Sequence[Verdict
     return 1 if any(verdict.kept is False for verdict in verdicts) else 0
 
 
+def first_of(error: BaseException) -> BaseException:
+    """Of a group that `except*` has caught, one exception. Raise it, or what it means, only after that statement:
+
+    Python before 3.11.4 makes a group of whatever is raised in one.
+    """
+    return first_of(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
 def interruptible(main: Callable[[], int]) -> int:
     """What `main` returns; if Ctrl-C ends it, 2, and a line instead of a traceback: no promise was found broken."""
     try:

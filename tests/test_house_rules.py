@@ -170,3 +170,28 @@ def test_the_distribution_has_its_name() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     packages = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     assert (settings["project"]["name"], packages) == ("modes-actor", ["modes_actor"])
+
+
+def test_what_old_bugfix_releases_of_python_get_wrong_is_not_used() -> None:
+    """Before 3.11.4, possessive quantifiers of groups do not match, and what is raised in `except*` becomes a group."""
+    scripts = {path.name: ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "scripts").glob("*.py")}
+    nodes = [node for tree in (*TREES.values(), *scripts.values()) for node in ast.walk(tree)]
+    raised = [
+        node
+        for statement in nodes
+        if isinstance(statement, ast.TryStar)
+        for handler in statement.handlers
+        for node in ast.walk(handler)
+        if isinstance(node, ast.Raise)
+    ]
+    patterns = [
+        text.value
+        for node in nodes
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile"
+        for text in ast.walk(node.args[0])
+        if isinstance(text, ast.Constant) and isinstance(text.value, str)
+    ]
+    outside_of_sets = [re.sub(r"\[\^?\]?(?:\\.|[^\]])*\]", "S", pattern) for pattern in patterns]
+    assert len(patterns) > 20
+    assert [each for each in outside_of_sets if re.search(r"(?<!\\)[*+?}]\+|\(\?>", each)] == []
+    assert raised == []

@@ -61,6 +61,13 @@ def test_what_is_wrong_stays_wrong(text: str, expected: str) -> None:
     assert plain_json(text) == expected
 
 
+@pytest.mark.parametrize("end", ["", "\\"])
+def test_a_string_that_nothing_closes_is_read_once(end: str) -> None:
+    """Not once from each of its quotes on, which would take minutes here."""
+    text = '{"a": "' + '\\"' * 200_000 + end
+    assert (plain_json(text), plain_json(text + "\n// no comment")) == (text, text + "\n// no comment")
+
+
 def test_trailing_commas_stay_where_only_comments_go() -> None:
     """An editor has to see them."""
     assert without_comments("[1, /* two */]") == "[1,          ]"
