@@ -104,9 +104,9 @@ def has_expired(connection: Connection, session_id: str) -> bool:
 def session_of_task(connection: Connection, task_id: str) -> str | None:
     """The session of a task, whether it lives or has expired."""
     row = connection.execute(
-        "SELECT session_id FROM sessions WHERE task_id = ?1"
-        " UNION ALL SELECT session_id FROM expired_sessions WHERE task_id = ?1",
-        (task_id,),
+        "SELECT session_id FROM sessions WHERE task_id = ?"
+        " UNION ALL SELECT session_id FROM expired_sessions WHERE task_id = ?",
+        (task_id, task_id),
     ).fetchone()
     return None if row is None else row[0]
 
@@ -262,16 +262,16 @@ def touch(connection: Connection, touched: Iterable[tuple[str, float]]) -> None:
 
 def add_message(connection: Connection, session_id: str, message: Message) -> None:
     connection.execute(
-        "INSERT INTO messages SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4 FROM messages WHERE session_id = ?1",
-        (session_id, message.role, message.content, message.timestamp),
+        "INSERT INTO messages SELECT ?, coalesce(max(number), 0) + 1, ?, ?, ? FROM messages WHERE session_id = ?",
+        (session_id, message.role, message.content, message.timestamp, session_id),
     )
 
 
 def add_mode_change(connection: Connection, session_id: str, change: ModeChange) -> None:
     connection.execute(
-        "INSERT INTO mode_changes SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4 "
-        "FROM mode_changes WHERE session_id = ?1",
-        (session_id, change.mode, change.reason, change.timestamp),
+        "INSERT INTO mode_changes SELECT ?, coalesce(max(number), 0) + 1, ?, ?, ? "
+        "FROM mode_changes WHERE session_id = ?",
+        (session_id, change.mode, change.reason, change.timestamp, session_id),
     )
 
 
